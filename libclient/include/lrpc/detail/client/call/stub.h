@@ -86,9 +86,9 @@ template <class Result, class OneCall, class... Get>
   return call.failure(status, procedure);
 }
 
-/// The remote branch (LRPC §5.1): the same steps, but the network domain carries the arguments. Out of line, so that
-/// it costs the local path only one test.
-template <class P, class... A>
+/// The remote branch (LRPC §5.1): the same steps, but the network domain carries the arguments: by kCarry, transfer()
+/// or send() of RemoteCall. Out of line, so that it costs the local path only one test.
+template <class P, auto kCarry, class... A>
 [[gnu::cold, gnu::noinline]] typename P::Result_ invoke_remote(BindingObject& object, P results,
                                                                A... arguments) noexcept {
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr)
@@ -96,7 +96,7 @@ template <class P, class... A>
   RemoteCall call(object, P::kProcedure_.astack_class);
   if (!call.taken()) return call.error();
   push_arguments<P>(call, arguments...);
-  const std::uint16_t status = call.transfer(P::kProcedure_.procedure);
+  const std::uint16_t status = (call.*kCarry)(P::kProcedure_.procedure);
   return results(status, call);
 }
 
@@ -107,7 +107,7 @@ template <class P, class... A>
                                                          const A&... arguments) noexcept {
   // 1: the remote bit (§5.1).
   if (object.remote()) [[unlikely]]
-    return invoke_remote<P, Handed<A>...>(object, results, arguments...);
+    return invoke_remote<P, &RemoteCall::transfer, Handed<A>...>(object, results, arguments...);
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr) [[unlikely]]
     return refused(refusal.code, refusal.what);
   // 2: take an A-stack: this thread's own, or the top of the class's LIFO (§3.2).
@@ -136,23 +136,11 @@ template <class P, class... A>
   return {std::move(call), results};
 }
 
-/// As invoke_remote().
-template <class P, class... A>
-[[gnu::cold, gnu::noinline]] typename P::Result_ send_remote(BindingObject& object, A... arguments) noexcept {
-  if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr)
-    return refused(refusal.code, refusal.what);
-  RemoteCall call(object, P::kProcedure_.astack_class);
-  if (!call.taken()) return call.error();
-  push_arguments<P>(call, arguments...);
-  const std::uint16_t status = call.send(P::kProcedure_.procedure);
-  return P{}(status, call);
-}
-
 /// A one-way call: returns after the ring. Nobody waits for the call's return, after which the A-stack is reused.
 template <class P, class... A>
 [[gnu::always_inline]] inline typename P::Result_ send(BindingObject& object, const A&... arguments) noexcept {
   if (object.remote()) [[unlikely]]
-    return send_remote<P, Handed<A>...>(object, arguments...);
+    return invoke_remote<P, &RemoteCall::send, Handed<A>...>(object, P{}, arguments...);
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr) [[unlikely]]
     return refused(refusal.code, refusal.what);
   PendingCall call(object, P::kProcedure_.astack_class);
