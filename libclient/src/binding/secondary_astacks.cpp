@@ -106,15 +106,9 @@ SecondaryAStacks::Look SecondaryAStacks::receive(milliseconds patience) {
   const shim::GrowthRequest request = asked_->request;
   shim::PeerSocket line = std::move(asked_->line);
   asked_.reset();
-  bool added = false;
-  if (!answer) {
-    distrusted_ = answer.code() == Errc::bad_message;
-  } else if ((*answer)->count > request.count) {
-    distrusted_ = true;
-  } else if ((*answer)->count != 0) {
-    added = accept(request, (*answer)->count, std::move((*answer)->region), std::move(line));
-  }
-  if (added) return Look::added;
+  distrusted_ = answer ? (*answer)->count > request.count : answer.code() == Errc::bad_message;
+  const bool granted = answer && !distrusted_ && (*answer)->count != 0;
+  if (granted && accept(request, (*answer)->count, std::move((*answer)->region), std::move(line))) return Look::added;
   return pause(kRefusedPause);
 }
 

@@ -37,18 +37,12 @@ void Scratch::Free::operator()(std::byte* memory) const noexcept { ::operator de
 
 std::span<std::byte> Scratch::take(std::size_t size) {
   const std::size_t needed = (size + 63) / 64 * 64;
-  if (used_ + needed <= kept_size_) {
-    std::byte* at = kept_.get() + used_;
-    used_ += needed;
-    return {at, size};
-  }
-  if (used_ == 0 && needed <= kKeep) {  // nobody uses the kept chunk yet: let it grow
+  if (used_ == 0 && needed > kept_size_ && needed <= kKeep) {  // nobody uses the kept chunk yet: let it grow
     const std::size_t grown = std::min(kKeep, std::max(needed, kept_size_ * 2));
     kept_.reset(allocate(grown));
     kept_size_ = grown;
-    used_ = needed;
-    return {kept_.get(), size};
   }
+  if (used_ + needed <= kept_size_) return {kept_.get() + std::exchange(used_, used_ + needed), size};
   std::unique_ptr<std::byte, Free> chunk(allocate(needed));  // owned here until the vector has room for it
   chunks_.push_back(std::move(chunk));
   return {chunks_.back().get(), size};

@@ -22,6 +22,7 @@ void HandleCount::give_for(HandleCount& host, std::size_t count) noexcept {
 
 std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object) {
   std::lock_guard lock(mutex_);
+  if (closed_) return 1;  // not kept, and counts for nobody: no entry has this value
   if (free_.empty() && entries_.size() == kMaxHandles) return 0;
   std::uint32_t slot = 0;
   if (free_.empty()) {
@@ -33,19 +34,13 @@ std::uint64_t HandleTable::grant(std::uint32_t tag, std::type_index type, std::s
     slot = free_.back();
     free_.pop_back();
   }
-  // Objects granted after the rundown are not kept, and count for nobody.
-  if (!closed_ && count_ != nullptr && !count_->take()) {
+  if (count_ != nullptr && !count_->take()) {
     free_.push_back(slot);
     return 0;
   }
   if (++last_serial_ == 0) ++last_serial_;  // 0 marks a free entry
-  const std::uint64_t value = std::uint64_t{last_serial_} << 32 | (slot + 1);
-  if (closed_) {
-    free_.push_back(slot);
-    return value;
-  }
   entries_[slot] = {last_serial_, tag, type, std::move(object)};
-  return value;
+  return std::uint64_t{last_serial_} << 32 | (slot + 1);
 }
 
 HandleTable::Entry* HandleTable::open_locked(std::uint64_t value) {

@@ -6,8 +6,7 @@ namespace lrpc::server {
 
 Unmapper::Place Unmapper::place_for(std::uint64_t bytes, Share share) {
   Place place;
-  place.last_.resize(1);
-  place.last_.front().share = std::move(share);
+  place.last_.emplace_back().share = std::move(share);
   if (bytes < kLarge) return place;
   (void)thread_.start();
   place.unmapper_ = shared_from_this();
