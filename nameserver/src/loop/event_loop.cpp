@@ -2,7 +2,6 @@
 #include "event_loop.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -107,7 +106,7 @@ Status EventLoop::run() {
     status = wait(idle ? next : now, events_);
     if (idle) idle_ += Clock::now() - now;
     line_up(events_);
-    if (status) status = take_turns(Clock::now() + kTurns);
+    if (status) take_turns(Clock::now() + kTurns);
     fire_timers(Clock::now() + kTurns);
   }
   quiesce();
@@ -118,14 +117,13 @@ Result<bool> EventLoop::step() {
   events_.clear();
   if (auto status = wait(Clock::now(), events_); !status) return status.error();
   line_up(events_);
-  if (auto status = take_turns(Clock::time_point::max()); !status) return status.error();
+  take_turns(Clock::time_point::max());
   return fire_timers(Clock::time_point::max()) || !events_.empty();
 }
 
 void EventLoop::stop() noexcept {
-  const std::uint64_t one = 1;
-  // The write fails only if the counter is full, and then the loop is already being stopped.
-  [[maybe_unused]] const ssize_t written = ::write(stop_event_.get(), &one, sizeof one);
+  // It fails only if the counter is full, and then the loop is already being stopped.
+  (void)::eventfd_write(stop_event_.get(), 1);
 }
 
 // ---- turns ----
@@ -142,31 +140,22 @@ void EventLoop::line_up(const std::vector<Event>& events) noexcept {
 
 /// Calls the handler of each user's first waiting watch in turn, and again, until none waits or `until` has come. The
 /// next call continues where this one ends.
-Status EventLoop::take_turns(Clock::time_point until) {
+void EventLoop::take_turns(Clock::time_point until) {
   while (turns_.any() && !stopped_) {
-    if (auto status = take_turn(); !status) return status;
+    const auto watch = turns_.take()->member;                       // keeps the handler alive while it forgets itself
+    (void)as_memory_allows([&] { watch->handler(watch->ready); });  // a bad_alloc ends this event
+    if (find(watch->id) != nullptr) handled(watch->id, *watch);
     if (Clock::now() >= until) break;
   }
-  return {};
-}
-
-Status EventLoop::take_turn() {
-  const auto watch = turns_.take()->member;                       // keeps the handler alive while it forgets itself
-  (void)as_memory_allows([&] { watch->handler(watch->ready); });  // a bad_alloc ends this event
-  return find(watch->id) != nullptr ? handled(watch->id, *watch) : Status();
-}
-
-std::optional<EventLoop::Clock::time_point> EventLoop::next_timer() const noexcept {
-  if (timers_.empty()) return std::nullopt;
-  return std::max(timers_.begin()->first.when, no_timer_before_);
 }
 
 /// The next timer, or sooner if something to be closed aside has no thread yet: nothing else may wake this process.
 std::optional<EventLoop::Clock::time_point> EventLoop::next_round() const noexcept {
-  const auto timer = next_timer();
-  if (!shim::close_aside_again()) return timer;
+  std::optional<Clock::time_point> next;
+  if (!timers_.empty()) next = std::max(timers_.begin()->first.when, no_timer_before_);
+  if (!shim::close_aside_again()) return next;
   const auto again = Clock::now() + shim::kClosingPause;
-  return timer ? std::min(*timer, again) : again;
+  return next ? std::min(*next, again) : again;
 }
 
 /// Fires a timer that is due, and others until `until` has come: users choose when theirs are due, and others must not

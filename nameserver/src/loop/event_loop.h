@@ -110,7 +110,7 @@ class EventLoop {
   virtual Status arm(WatchId id, Watch& watch) = 0;
   virtual Status rearm(WatchId id, Watch& watch) = 0;  ///< The interest has changed.
   virtual void disarm(WatchId id, Watch& watch) noexcept = 0;
-  virtual Status handled(WatchId, Watch&) { return {}; }  ///< An event was delivered and the watch is still there.
+  virtual void handled(WatchId, Watch&) noexcept {}  ///< An event was delivered and the watch is still there.
   /// Blocks until something is ready or `until` has come, and appends what is ready, as far as `events` has reserved
   /// room; the next call finds the rest. A watch that it appends may already wait for its turn.
   virtual Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) = 0;
@@ -122,10 +122,8 @@ class EventLoop {
   using Turns = shim::Turns<User, std::shared_ptr<Watch>>;
   void remove(WatchId id, Turns::Place place) noexcept;
   void line_up(const std::vector<Event>& events) noexcept;
-  Status take_turns(Clock::time_point until);
-  Status take_turn();
+  void take_turns(Clock::time_point until);
   bool fire_timers(Clock::time_point until);
-  [[nodiscard]] std::optional<Clock::time_point> next_timer() const noexcept;
   [[nodiscard]] std::optional<Clock::time_point> next_round() const noexcept;
 
   std::unordered_map<WatchId, Turns::Place> watches_;

@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
-#include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/system/directory_of.h"
 
 namespace lrpc::nameserver {
@@ -215,11 +214,7 @@ ListenSocket::~ListenSocket() {
   if (!socket_ || path_.empty()) return;
   struct stat found {};
   if (::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_) ::unlink(path_.c_str());
-  turn_away_backlog();
-}
-
-/// Accepts and closes clients that were not accepted before: they may have sent something that is slow to close.
-void ListenSocket::turn_away_backlog() noexcept {
+  // Clients that were not accepted are now, and closed: they may have sent something that is slow to close.
   (void)::shutdown(fd(), SHUT_RDWR);  // nobody is added
   int err = 0;
   while (err == 0 || err == EINTR || err == ECONNABORTED) {

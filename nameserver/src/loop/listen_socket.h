@@ -33,7 +33,6 @@ class ListenSocket {
 
  private:
   ListenSocket() = default;
-  void turn_away_backlog() noexcept;
 
   std::string path_;
   UniqueFd socket_;

@@ -1,9 +1,10 @@
 // Handles failed allocations: the nameserver gives one operation up, and goes on.
 #pragma once
 
+#include <cstddef>
 #include <new>
-#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "lrpc/detail/shim/result.h"
 
@@ -23,6 +24,12 @@ auto as_memory_allows(const Act& act) -> std::conditional_t<std::is_void_v<declt
   } catch (const std::bad_alloc&) {
     return Errc::limit_reached;
   }
+}
+
+/// Makes room in `vector` for `wanted` elements, and for as many more if there is not enough.
+template <class T>
+void make_room(std::vector<T>& vector, std::size_t wanted) {
+  if (vector.capacity() < wanted) vector.reserve(2 * wanted);
 }
 
 /// An error with the text that `text` makes, or without a text if there is no memory for it.

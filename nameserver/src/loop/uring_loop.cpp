@@ -6,12 +6,14 @@
 #include <liburing.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 
 #include "event_loop.h"
 #include "lrpc/detail/shim/system/restricted_ring.h"
+#include "no_memory.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -50,7 +52,8 @@ class UringLoop final : public EventLoop {
 
  protected:
   Status arm(WatchId id, Watch& watch) override {
-    make_room();
+    // For one more poll, and for all that the other polls may still submit: a removal, or a new poll and its removal.
+    make_room(unsent_, unsent_.size() + 2 * armed_.size() + 2);
     armed_.emplace(last_token_ + 1, id);
     watch.token = ++last_token_;
     watch.heard = false;
@@ -67,14 +70,11 @@ class UringLoop final : public EventLoop {
   void disarm(WatchId, Watch& watch) noexcept override {
     if (watch.heard) armed_.erase(watch.token);
     remove_poll(watch.token);
-    watch.token = kNoToken;
-    watch.heard = false;
   }
   /// Arms it with the token of the poll that has completed, which needs no memory.
-  Status handled(WatchId id, Watch& watch) override {
+  void handled(WatchId id, Watch& watch) noexcept override {
     if (watch.heard) unsent_.push_back({watch.token, id});
     watch.heard = false;
-    return {};
   }
 
   Status wait(std::optional<Clock::time_point> until, std::vector<Event>& events) override {
@@ -83,11 +83,8 @@ class UringLoop final : public EventLoop {
     io_uring_cqe* first = nullptr;
     int result = 0;
     if (until) {
-      auto left = std::chrono::nanoseconds(*until - Clock::now());
-      if (left.count() < 0) left = std::chrono::nanoseconds(0);
-      __kernel_timespec time{};
-      time.tv_sec = left.count() / 1'000'000'000;
-      time.tv_nsec = left.count() % 1'000'000'000;
+      const std::int64_t left = std::max(std::chrono::nanoseconds(*until - Clock::now()).count(), std::int64_t{0});
+      __kernel_timespec time{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
       result = ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
     } else {
       result = ::io_uring_submit_and_wait(&ring_, 1);
@@ -115,16 +112,10 @@ class UringLoop final : public EventLoop {
     WatchId id = 0;  ///< 0: remove the poll.
   };
 
-  /// For one more poll, and for all that the other polls may still submit: a removal, or a new poll and its removal.
-  void make_room() {
-    const std::size_t wanted = unsent_.size() + 2 * armed_.size() + 2;
-    if (unsent_.capacity() < wanted) unsent_.reserve(2 * wanted);
-  }
-
   /// The poll in the kernel holds a reference to the file: without its removal the peer would never see the socket
   /// close.
   void remove_poll(std::uint64_t token) noexcept {
-    if (token != kNoToken && armed_.erase(token) != 0) unsent_.push_back({token, 0});
+    if (armed_.erase(token) != 0) unsent_.push_back({token, 0});
   }
 
   static Error refused(std::string_view what, int result) {

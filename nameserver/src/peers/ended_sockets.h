@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "loop/no_memory.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "peers/connection.h"
 #include "quota/user_accounts.h"
@@ -17,12 +18,6 @@ namespace lrpc::nameserver {
 
 /// Bytes that the peer has not read yet; 0 if the kernel does not say.
 std::uint64_t unread_bytes(int socket) noexcept;
-
-/// Makes room in `vector` for `wanted` elements, and for as many more if there is not enough.
-template <class T>
-void make_room(std::vector<T>& vector, std::size_t wanted) {
-  if (vector.capacity() < wanted) vector.reserve(2 * wanted);
-}
 
 /// A connection counts against its user until its socket is closed, which may have to wait for the peer on another
 /// thread, or until a newcomer needs its place. If its peer has not read all descriptors, the socket is kept, and the
