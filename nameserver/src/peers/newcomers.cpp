@@ -30,12 +30,7 @@ constexpr milliseconds kAcceptPause{100};
 /// What the loss of a connection costs its user. In ascending order: one with unread messages at the last check, an
 /// idle one, one with imports, a server's. Of those that cost the same, the youngest first.
 auto cost(const Connection& one) {
-  int kind = 3;
-  if (one.unread.any()) {
-    kind = 0;
-  } else if (one.exports.empty()) {
-    kind = one.imports.empty() ? 1 : 2;
-  }
+  const int kind = one.unread.any() ? 0 : !one.exports.empty() ? 3 : one.imports.empty() ? 1 : 2;
   return std::tuple(kind, ~one.serial);
 }
 
@@ -179,9 +174,7 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
     least = cost(*one);
   }
   if (found == nullptr) return false;
-  log_about(found->peer, LogLevel::warning,
-            "disconnected " + describe_peer(found->peer) + ": its user has more connections than its share");
-  doom(*found);
+  disconnect(*found, "its user has more connections than its share");
   reap();
   (void)ended_.count_one_less(*user);  // its socket may be being closed
   return true;

@@ -96,11 +96,8 @@ void Peers::send_or_queue(Connection& peer, std::uint32_t request, shim::BinderB
     if (sent) return;
     if (sent.code() != Errc::limit_reached) return doom(peer);
   }
-  if (peer.outbox.size() >= options_.limits.max_queued_messages) {
-    log_about(peer.peer, LogLevel::warning,
-              "disconnected " + describe_peer(peer.peer) + ": it does not read its answers");
-    return doom(peer);
-  }
+  if (peer.outbox.size() >= options_.limits.max_queued_messages)
+    return disconnect(peer, "it does not read its answers");
   peer.outbox.push_back(std::move(message));
   if (!loop_.change(peer.watch, {.writable = true})) doom(peer);
 }
@@ -178,10 +175,7 @@ bool Peers::look_for_unread() {
     if (one->closing) continue;
     const bool stays = one->unread.stays(unread_bytes(one->socket.get()), now, patience);
     any = any || one->unread.any();
-    if (!stays || options_.unread_timeout == kNoLimit) continue;
-    log_about(one->peer, LogLevel::warning,
-              "disconnected " + describe_peer(one->peer) + ": it does not read its messages");
-    doom(*one);
+    if (stays) disconnect(*one, "it does not read its messages");
   }
   return any;
 }
@@ -192,6 +186,11 @@ void Peers::protocol_error(Connection& peer, std::uint32_t request, std::string 
   if (peer.closing) return;
   log_about(peer.peer, LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": " + sanitized(what));
   fail(peer, request, {Errc::bad_message, std::move(what)});
+  doom(peer);
+}
+
+void Peers::disconnect(Connection& peer, const char* why) {
+  log_about(peer.peer, LogLevel::warning, "disconnected " + describe_peer(peer.peer) + ": " + why);
   doom(peer);
 }
 
