@@ -8,16 +8,6 @@ namespace {
 
 template <class Body, class... Others>
 constexpr bool kOneOf = (std::is_same_v<Body, Others> || ...);
-/// The messages that a nameserver answers, by the part that handles them.
-template <class Body>
-constexpr bool kForRegistry =
-    kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ListRequest, shim::DescribeRequest>;
-/// Messages that take memory: they add something, or have a long answer, which is queued while the peer does not read.
-template <class Body>
-constexpr bool kTakesMemory =
-    kOneOf<Body, shim::ExportRequest, shim::ImportRequest, shim::ListRequest, shim::DescribeRequest>;
-template <class Body>
-constexpr bool kForBinder = kOneOf<Body, shim::ImportRequest, shim::BindReply>;
 
 }  // namespace
 
@@ -72,13 +62,16 @@ void Core::on_message(Connection& peer, shim::BinderMessage message) {
   std::visit(
       [&](auto&& body) {
         using Body = std::remove_cvref_t<decltype(body)>;
-        if constexpr (kTakesMemory<Body>) {
+        // These take memory: they add something, or have a long answer, which is queued while the peer does not read.
+        if constexpr (kOneOf<Body, shim::ExportRequest, shim::ImportRequest, shim::ListRequest,
+                             shim::DescribeRequest>) {
           if (peers_.short_of_memory())
             return peers_.fail(peer, message.request, {Errc::limit_reached, "the nameserver is short of memory"});
         }
-        if constexpr (kForRegistry<Body>) {
+        if constexpr (kOneOf<Body, shim::ExportRequest, shim::WithdrawRequest, shim::ListRequest,
+                             shim::DescribeRequest>) {
           registry_.on(peer, message.request, std::forward<decltype(body)>(body));
-        } else if constexpr (kForBinder<Body>) {
+        } else if constexpr (kOneOf<Body, shim::ImportRequest, shim::BindReply>) {
           binder_.on(peer, message.request, std::forward<decltype(body)>(body));
         } else if constexpr (std::is_same_v<Body, shim::WakeAllocator>) {
           wake_allocator(peer, message.request);

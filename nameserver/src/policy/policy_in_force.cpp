@@ -3,7 +3,6 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
-#include <utility>
 
 namespace lrpc::nameserver {
 
@@ -11,7 +10,14 @@ Status PolicyInForce::begin(std::function<void()> changed) {
   event_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event_) return system_error("eventfd", errno);
   auto watched = loop_.watch(event_.get(), {.readable = true}, [this, changed = std::move(changed)](Readiness) {
-    if (take_new()) changed();
+    eventfd_t count = 0;
+    (void)::eventfd_read(event_.get(), &count);
+    std::unique_lock lock(mutex_);
+    std::shared_ptr<Policy> taken = std::move(new_policy_);
+    lock.unlock();
+    if (taken == nullptr) return;
+    policy_ = std::move(taken);
+    changed();
   });
   if (!watched) return watched.error();
   watch_ = *watched;
@@ -22,19 +28,6 @@ void PolicyInForce::set(std::shared_ptr<Policy> policy) {
   const std::lock_guard lock(mutex_);
   new_policy_ = std::move(policy);
   (void)::eventfd_write(event_.get(), 1);
-}
-
-bool PolicyInForce::take_new() {
-  eventfd_t count = 0;
-  (void)::eventfd_read(event_.get(), &count);
-  std::shared_ptr<Policy> taken;
-  {
-    const std::lock_guard lock(mutex_);
-    taken.swap(new_policy_);
-  }
-  if (taken == nullptr) return false;
-  policy_.swap(taken);
-  return true;
 }
 
 }  // namespace lrpc::nameserver

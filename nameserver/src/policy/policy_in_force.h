@@ -27,8 +27,6 @@ class PolicyInForce {
   [[nodiscard]] Policy* operator->() const noexcept { return policy_.get(); }
 
  private:
-  [[nodiscard]] bool take_new();
-
   EventLoop& loop_;
   std::shared_ptr<Policy> policy_;
   std::mutex mutex_;

@@ -8,7 +8,6 @@
 #include "loop/no_memory.h"
 
 namespace lrpc::nameserver {
-
 namespace {
 
 /// Whether a declaration may have this character: it is shown on terminals, of other users, too.
@@ -36,9 +35,8 @@ Status Registry::may_export(const Connection& peer, const shim::ExportRequest& b
   return may;
 }
 
-/// Whether the connection and its user may export this, too.
-Status Registry::room_for_export(const Connection& peer, const shim::ExportRequest& body) {
-  const std::size_t bytes = body.text.size() + body.descriptors.size();
+/// Whether the connection and its user may export one name more, whose declaration has so many bytes.
+Status Registry::room_for_export(const Connection& peer, std::size_t bytes) {
   if (peer.exports.size() >= limits_.max_exports_per_connection ||
       peer.export_bytes + bytes > limits_.max_export_bytes_per_connection)
     return Error{Errc::limit_reached, "this connection exports too much"};
@@ -60,7 +58,8 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
     on_end(holder);
     if (peer.closing) return;  // an import of its own has ended, and it could not be told
   }
-  if (auto room = room_for_export(peer, body); !room) return peers_.fail(peer, request, room.error());
+  const std::size_t bytes = body.text.size() + body.descriptors.size();
+  if (auto room = room_for_export(peer, bytes); !room) return peers_.fail(peer, request, room.error());
   auto layout = shim::RegionLayout::of(body.classes);
   if (!layout) return peers_.fail(peer, request, layout.error());
   if (layout->size() > limits_.max_region_bytes)
@@ -73,7 +72,6 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   const ExportId id = ++last_export_;
   peers_.log_about(peer.peer, LogLevel::info,
                    describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
-  const std::size_t bytes = body.text.size() + body.descriptors.size();
   // In this order: if there is no memory for the rest, the connection's end takes back what has been added.
   peer.exports.emplace(id, body.name);
   exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),

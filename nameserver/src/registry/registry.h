@@ -64,7 +64,7 @@ class Registry {
 
  private:
   Status may_export(const Connection& peer, const shim::ExportRequest& body);
-  Status room_for_export(const Connection& peer, const shim::ExportRequest& body);
+  Status room_for_export(const Connection& peer, std::size_t bytes);
   Status watch_process(Connection& server);
   void remove_export(Connection& server, ExportId id) noexcept;
 
