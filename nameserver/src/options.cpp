@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <utility>
 
 #include "lrpc/detail/shim/no_limit.h"
+#include "quota/user_accounts.h"
 
 namespace lrpc::nameserver {
 
@@ -14,15 +16,11 @@ using std::chrono::milliseconds;
 
 Status check_options(const NameserverOptions& options) {
   const Limits& limits = options.limits;
-  const UserQuota& user = limits.user;
+  for (const QuotaName& one : kQuotaNames) {
+    const std::string name = std::string("Limits::user.") + one.key;
+    if (Status sound = shim::check_count(name.c_str(), limits.user.*one.limit); !sound) return sound;
+  }
   const std::initializer_list<std::pair<const char*, std::uint64_t>> counts = {
-      {"Limits::user.connections", user.connections},
-      {"Limits::user.names", user.names},
-      {"Limits::user.declaration_bytes", user.declaration_bytes},
-      {"Limits::user.imports", user.imports},
-      {"Limits::user.region_bytes", user.region_bytes},
-      {"Limits::user.descriptors_in_flight", user.descriptors_in_flight},
-      {"Limits::user.binds", user.binds},
       {"Limits::max_connections", limits.max_connections},
       {"Limits::max_names", limits.max_names},
       {"Limits::max_declaration_bytes", limits.max_declaration_bytes},

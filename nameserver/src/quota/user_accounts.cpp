@@ -1,27 +1,16 @@
 #include "user_accounts.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 namespace lrpc::nameserver {
 namespace {
 
-constexpr std::array<QuotaName, kQuotas> kNames{{
-    {"connections", "connections to the nameserver", &UserQuota::connections},
-    {"names", "names exported", &UserQuota::names},
-    {"declaration_bytes", "bytes of declarations exported", &UserQuota::declaration_bytes},
-    {"imports", "imports under way", &UserQuota::imports},
-    {"region_bytes", "bytes of regions being bound", &UserQuota::region_bytes},
-    {"descriptors_in_flight", "descriptors that it has not read yet", &UserQuota::descriptors_in_flight},
-    {"binds", "imports that servers are being asked about", &UserQuota::binds},
-}};
-
 std::size_t index(Quota which) noexcept { return static_cast<std::size_t>(which); }
 
 }  // namespace
 
-const QuotaName& name_of(Quota quota) noexcept { return kNames[index(quota)]; }
+const QuotaName& name_of(Quota quota) noexcept { return kQuotaNames[index(quota)]; }
 
 std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept { return quota.*name_of(which).limit; }
 
@@ -62,8 +51,8 @@ std::optional<uid_t> UserAccounts::who_gives_way(uid_t user, Quota which) const 
   std::optional<uid_t> found;
   std::uint64_t most = privileged(user) ? 0 : share;
   for (const auto& [other, account] : accounts_) {
-    if (privileged(other) || account.taken[index(which)] <= most) continue;
-    most = account.taken[index(which)];
+    if (privileged(other) || account[index(which)] <= most) continue;
+    most = account[index(which)];
     found = other;
   }
   return found;
@@ -82,7 +71,7 @@ Status UserAccounts::within_quota(uid_t user, Quota which, std::uint64_t amount)
 
 void UserAccounts::take(uid_t user, Quota which, std::uint64_t amount) {
   if (amount == 0) return;
-  std::uint64_t& has = accounts_[user].taken[index(which)];
+  std::uint64_t& has = accounts_[user][index(which)];
   shares_[index(which)].change(privileged(user), has, has + amount);
   has += amount;
 }
@@ -90,15 +79,15 @@ void UserAccounts::take(uid_t user, Quota which, std::uint64_t amount) {
 void UserAccounts::give(uid_t user, Quota which, std::uint64_t amount) noexcept {
   const auto found = accounts_.find(user);
   if (found == accounts_.end()) return;
-  std::uint64_t& has = found->second.taken[index(which)];
+  std::uint64_t& has = found->second[index(which)];
   shares_[index(which)].change(privileged(user), has, has - amount);
   has -= amount;
-  if (std::ranges::all_of(found->second.taken, [](std::uint64_t taken) { return taken == 0; })) accounts_.erase(found);
+  if (std::ranges::all_of(found->second, [](std::uint64_t taken) { return taken == 0; })) accounts_.erase(found);
 }
 
 std::uint64_t UserAccounts::taken(uid_t user, Quota which) const noexcept {
   const auto found = accounts_.find(user);
-  return found != accounts_.end() ? found->second.taken[index(which)] : 0;
+  return found != accounts_.end() ? found->second[index(which)] : 0;
 }
 
 }  // namespace lrpc::nameserver

@@ -26,7 +26,6 @@ enum class Quota : std::uint8_t {
   descriptors_in_flight,
   binds,
 };
-inline constexpr std::size_t kQuotas = 7;
 
 /// One row for each quota: its name in a policy file, what it counts, and its member of UserQuota.
 struct QuotaName {
@@ -34,6 +33,16 @@ struct QuotaName {
   const char* what;
   std::uint64_t UserQuota::*limit;
 };
+inline constexpr std::size_t kQuotas = 7;
+inline constexpr std::array<QuotaName, kQuotas> kQuotaNames{{
+    {"connections", "connections to the nameserver", &UserQuota::connections},
+    {"names", "names exported", &UserQuota::names},
+    {"declaration_bytes", "bytes of declarations exported", &UserQuota::declaration_bytes},
+    {"imports", "imports under way", &UserQuota::imports},
+    {"region_bytes", "bytes of regions being bound", &UserQuota::region_bytes},
+    {"descriptors_in_flight", "descriptors that it has not read yet", &UserQuota::descriptors_in_flight},
+    {"binds", "imports that servers are being asked about", &UserQuota::binds},
+}};
 [[nodiscard]] const QuotaName& name_of(Quota quota) noexcept;
 [[nodiscard]] std::uint64_t limit_of(const UserQuota& quota, Quota which) noexcept;
 
@@ -62,9 +71,7 @@ class UserAccounts {
   [[nodiscard]] std::size_t size() const noexcept { return accounts_.size(); }
 
  private:
-  struct Account {
-    std::uint64_t taken[kQuotas] = {};
-  };
+  using Account = std::array<std::uint64_t, kQuotas>;  ///< What the user has taken.
   [[nodiscard]] Status within_quota(uid_t user, Quota which, std::uint64_t amount) const;
   [[nodiscard]] bool privileged(uid_t user) const noexcept { return user == 0 || user == own_user_; }
 
