@@ -16,28 +16,25 @@ std::string has_been_read(const FilePolicy& policy) {
   return "read the policy " + policy.path() + ": " + std::to_string(policy.rules().size()) + " rules";
 }
 
-/// SIGHUP arrives as readability of the result.
-UniqueFd take_hangup() {
-  sigset_t reading;
-  ::sigemptyset(&reading);
-  ::sigaddset(&reading, SIGHUP);
-  ::sigprocmask(SIG_BLOCK, &reading, nullptr);
-  return UniqueFd(::signalfd(-1, &reading, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
 }  // namespace
+
+UniqueFd take_signals(std::initializer_list<int> signals) {
+  sigset_t taken;
+  ::sigemptyset(&taken);
+  for (const int number : signals) ::sigaddset(&taken, number);
+  ::sigprocmask(SIG_BLOCK, &taken, nullptr);
+  return UniqueFd(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+}
 
 Result<DaemonPolicy> DaemonPolicy::open(const std::string& path, bool must_exist, ExportRule rule) {
   DaemonPolicy made;
   made.policy_ = default_policy(rule);
   if (path.empty()) return made;
   made.reload_->rule = rule;
-  made.reload_->signal = take_hangup();
+  made.reload_->signal = take_signals({SIGHUP});
   if (!made.reload_->signal) return system_error("signalfd", errno);
   if (must_exist || ::access(path.c_str(), F_OK) == 0 || errno != ENOENT) {
-    auto source = load_policy_source(path);
-    if (!source) return source.error();
-    auto policy = FilePolicy::compile(*std::move(source), rule);
+    auto policy = FilePolicy::compile(load_policy_source(path), rule);
     if (!policy) return policy.error();
     made.read_ = has_been_read(**policy);
     made.policy_ = *std::move(policy);
@@ -70,24 +67,19 @@ bool DaemonPolicy::Reload::on_answer() try {
   for (;;) {
     auto answer = reader->take();
     if (answer && !*answer) return true;
-    if (!install(answer ? Result<PolicySource>(**std::move(answer)) : answer.error())) return false;
+    const bool gone = answer.code() == Errc::peer_gone;  // nothing will ever be read again
+    auto policy = FilePolicy::compile(answer ? Result<PolicySource>(**std::move(answer)) : answer.error(), rule);
+    if (policy) {
+      log(LogLevel::info, has_been_read(**policy));
+      nameserver->set_policy(*std::move(policy));
+    } else {
+      stays(policy.error());
+    }
+    if (gone) return false;
   }
 } catch (const std::bad_alloc&) {
   log(LogLevel::warning, "the policy stays as it is: there is no memory for another; send SIGHUP again");
   return true;
-}
-
-bool DaemonPolicy::Reload::install(Result<PolicySource> source) {
-  const bool gone = source.code() == Errc::peer_gone;
-  auto policy =
-      source ? FilePolicy::compile(*std::move(source), rule) : Result<std::shared_ptr<FilePolicy>>(source.error());
-  if (policy) {
-    log(LogLevel::info, has_been_read(**policy));
-    nameserver->set_policy(*std::move(policy));
-    return true;
-  }
-  stays(policy.error());
-  return !gone;
 }
 
 void DaemonPolicy::Reload::stays(const Error& why) const {

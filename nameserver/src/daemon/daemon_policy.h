@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,9 @@
 #include "policy_reader.h"
 
 namespace lrpc::nameserver {
+
+/// Blocks the signals, which from now on arrive as readability of the result. On failure it is empty; errno.
+UniqueFd take_signals(std::initializer_list<int> signals);
 
 /// On SIGHUP another process reads the file again. After its answer the new policy is in force, or the log says what is
 /// wrong with it and the old one stays.
@@ -41,8 +45,6 @@ class DaemonPolicy {
 
     bool on_signal();
     bool on_answer();
-    /// Installs the policy that was read, or logs why not; false if nothing will ever be read again.
-    bool install(Result<PolicySource> source);
     /// Logs that the policy stays as it is, and why.
     void stays(const Error& why) const;
   };

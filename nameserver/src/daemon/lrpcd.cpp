@@ -1,7 +1,6 @@
 // lrpcd: the nameserver as a daemon. Everything it does is in lrpc::nameserver; here are its options and its signals.
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,38 +23,30 @@
 #include "policy_check.h"
 #include "processor_watch.h"
 
+namespace lrpc::nameserver {
 namespace {
-
-using lrpc::nameserver::Backend;
-using lrpc::nameserver::DaemonPolicy;
-using lrpc::nameserver::ExportRule;
-using lrpc::nameserver::LogLevel;
-using lrpc::nameserver::Nameserver;
-using lrpc::nameserver::NameserverOptions;
 
 struct CommandLine {
   NameserverOptions options;
   ExportRule export_rule = ExportRule::own_user;
   std::string policy;  ///< Empty: there is none.
   bool policy_must_exist = true;
-  lrpc::nameserver::PolicyQuestion question;
+  PolicyQuestion question;
   std::string mode;
   long long bind_timeout_ms = 5000;
   std::string allocator = "auto";
   bool ebpf = true;
-  lrpc::daemon::Options daemon;
+  daemon::Options daemon;
 };
 
-void declare(lrpc::command_line::Program& program, CommandLine& line) {
+void declare(command_line::Program& program, CommandLine& line) {
   program.version("lrpcd " LRPC_VERSION);
   // An empty value most often comes from a variable that is not set: refuse it instead of using a default.
-  program
-      .option("--socket", line.options.socket_path,
-              std::string("Listen here (default: ") + lrpc::shim::kWhereSocketsAre + ")")
-      .not_empty();
-  program
-      .option("--mode", line.mode, "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)")
-      .not_empty();
+  const auto text = [&](const char* name, std::string& value, const std::string& description) {
+    return program.option(name, value, description).not_empty();
+  };
+  text("--socket", line.options.socket_path, std::string("Listen here (default: ") + shim::kWhereSocketsAre + ")");
+  text("--mode", line.mode, "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
   program
       .choice("--backend", line.options.backend, "What the event loop runs on: auto, io_uring or epoll",
               {{"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}})
@@ -66,24 +57,15 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
               "connect",
               {{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}})
       .help_text("own|anyone");
-  program
-      .option(
-          "--policy", line.policy,
-          "A file that says who may export and import what; SIGHUP reads it again (default: /etc/lrpc/policy.toml if "
-          "it exists and the socket is /run/lrpc/lrpcd.sock)")
-      .not_empty();
-  const auto check = program
-                         .option("--check-policy", line.question.file,
-                                 "Say what is wrong with this policy (status 1), or what it says, and exit")
-                         .not_empty();
-  program
-      .option("--daemon-user", line.question.daemon_user,
-              "The user that lrpcd will run as, whom the policy's \"own\" means (default: you)")
-      .needs(check)
-      .not_empty();
-  program.option("--as", line.question.as, "The user that --import and --export ask about (default: you)")
-      .needs(check)
-      .not_empty();
+  text("--policy", line.policy,
+       "A file that says who may export and import what; SIGHUP reads it again (default: /etc/lrpc/policy.toml if "
+       "it exists and the socket is /run/lrpc/lrpcd.sock)");
+  const auto check = text("--check-policy", line.question.file,
+                          "Say what is wrong with this policy (status 1), or what it says, and exit");
+  text("--daemon-user", line.question.daemon_user,
+       "The user that lrpcd will run as, whom the policy's \"own\" means (default: you)")
+      .needs(check);
+  text("--as", line.question.as, "The user that --import and --export ask about (default: you)").needs(check);
   program
       .option("--import", line.question.imports, "Say whether the user may import this name (status 2 if not), and why")
       .needs(check);
@@ -104,7 +86,7 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
       .choice("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc",
               {{"auto", true}, {"off", false}})
       .help_text("auto|off");
-  lrpc::daemon::declare(program, line.daemon, "once it listens", "listening");
+  daemon::declare(program, line.daemon, "once it listens", "listening");
 }
 
 void write_log(LogLevel level, std::string_view text) {
@@ -114,20 +96,10 @@ void write_log(LogLevel level, std::string_view text) {
   spdlog::log(severity, "{}", text);
 }
 
-/// SIGTERM and SIGINT arrive as readability of the result.
-lrpc::UniqueFd take_signals() {
-  sigset_t stopping;
-  ::sigemptyset(&stopping);
-  ::sigaddset(&stopping, SIGTERM);
-  ::sigaddset(&stopping, SIGINT);
-  ::sigprocmask(SIG_BLOCK, &stopping, nullptr);
-  return lrpc::UniqueFd(::signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
 /// Takes the load from /proc, and the processors' idle time from the scheduler if eBPF is available.
 void watch_processors(NameserverOptions& options) {
-  auto watch = lrpc::shim::ProcessorWatch::attach();
-  auto load = lrpc::nameserver::proc_machine_load();
+  auto watch = shim::ProcessorWatch::attach();
+  auto load = proc_machine_load();
   if (!watch || !load) {
     spdlog::info("idle processors are looked up in /proc: {}", (watch ? load.error() : watch.error()).message());
     return;
@@ -142,13 +114,13 @@ void watch_processors(NameserverOptions& options) {
 }
 
 std::string socket_of(const CommandLine& line) {
-  return line.options.socket_path.empty() ? lrpc::shim::nameserver_sockets().front() : line.options.socket_path;
+  return line.options.socket_path.empty() ? shim::nameserver_sockets().front() : line.options.socket_path;
 }
 
 /// A daemon at the system's socket uses the system's policy.
 void find_policy(CommandLine& line) {
-  if (!line.policy.empty() || socket_of(line) != lrpc::shim::kSystemSocket) return;
-  line.policy = lrpc::nameserver::kSystemPolicy;
+  if (!line.policy.empty() || socket_of(line) != shim::kSystemSocket) return;
+  line.policy = kSystemPolicy;
   line.policy_must_exist = false;
 }
 
@@ -159,65 +131,66 @@ int complain(const std::string& what) {
 
 int serve(CommandLine& line) {
   // First, so that nobody can read the nonces of others' bindings out of this process.
-  if (auto started = lrpc::daemon::start("lrpcd", line.daemon); !started) return complain(started.error().message());
-  lrpc::shim::raise_descriptor_limit();  // each connection takes a descriptor or two
+  if (auto started = daemon::start("lrpcd", line.daemon); !started) return complain(started.error().message());
+  shim::raise_descriptor_limit();  // each connection takes a descriptor or two
   find_policy(line);
   auto policy = DaemonPolicy::open(line.policy, line.policy_must_exist, line.export_rule);  // before there are threads
   if (!policy) return complain("the policy is not right:\n" + policy.error().message());
-  const lrpc::UniqueFd signals = take_signals();
+  const UniqueFd signals = take_signals({SIGTERM, SIGINT});
   if (!signals) return complain("signalfd failed");
   line.options.stop_fd = signals.get();
   line.options.bind_timeout = std::chrono::milliseconds(line.bind_timeout_ms);
   line.options.log = write_log;
-  const std::uint64_t descriptors = lrpc::shim::descriptor_limit();
-  line.options.limits = lrpc::nameserver::within_descriptors(line.options.limits, descriptors);
-  const std::string few = lrpc::nameserver::few_descriptors(line.options.limits, descriptors);
+  const std::uint64_t descriptors = shim::descriptor_limit();
+  line.options.limits = within_descriptors(line.options.limits, descriptors);
+  const std::string few = few_descriptors(line.options.limits, descriptors);
   if (!few.empty()) spdlog::warn("{}", few);
   policy->apply_to(line.options);
-  line.options.short_of_memory = &lrpc::reserve::short_of_memory;
-  if (line.allocator == "off") line.options.allocator_tick = lrpc::kNoLimit;
+  line.options.short_of_memory = &reserve::short_of_memory;
+  if (line.allocator == "off") line.options.allocator_tick = kNoLimit;
   line.options.allocator_rules_always = line.allocator == "always";
   if (line.allocator != "off" && line.ebpf) watch_processors(line.options);
 
   auto nameserver = Nameserver::open(line.options);
-  if (nameserver.code() == lrpc::Errc::call_cancelled) return 0;
+  if (nameserver.code() == Errc::call_cancelled) return 0;
   if (!nameserver) {
     // The user has named no socket, and may not listen at the system's.
-    const bool elsewhere = nameserver.code() == lrpc::Errc::system_error && line.options.socket_path.empty() &&
-                           socket_of(line) == lrpc::shim::kSystemSocket;
+    const bool elsewhere = nameserver.code() == Errc::system_error && line.options.socket_path.empty() &&
+                           socket_of(line) == shim::kSystemSocket;
     return complain(nameserver.error().message() +
                     (elsewhere ? "; name a socket of your own: --socket, or LRPC_SOCKET for all programs" : ""));
   }
   policy->change_policy_of(**nameserver);
   // From here on: no files but what sandbox_of_daemon() names, no processes, no sockets of its own making.
-  const auto sandbox = lrpc::nameserver::sandbox_of_daemon((*nameserver)->socket_path());
-  if (auto shut = lrpc::daemon::shut_in(line.daemon, sandbox); !shut) return complain(shut.error().message());
+  const auto sandbox = sandbox_of_daemon((*nameserver)->socket_path());
+  if (auto shut = daemon::shut_in(line.daemon, sandbox); !shut) return complain(shut.error().message());
   std::printf("lrpcd %s listens on %s (%.*s)\n", LRPC_VERSION, (*nameserver)->socket_path().c_str(),
               static_cast<int>((*nameserver)->backend().size()), (*nameserver)->backend().data());
   std::fflush(stdout);
-  if (auto told = lrpc::daemon::tell_ready(line.daemon); !told) return complain(told.error().message());
+  if (auto told = daemon::tell_ready(line.daemon); !told) return complain(told.error().message());
   if (auto ended = (*nameserver)->run(); !ended) return complain(ended.error().message());
   return 0;
 }
 
 }  // namespace
+}  // namespace lrpc::nameserver
 
 int main(int argc, char** argv) {
+  using namespace lrpc::nameserver;
   lrpc::command_line::Program program(
       "The nameserver of lrpc: introduces domains that export interfaces to those that import them.", "lrpcd");
   CommandLine line;
   declare(program, line);
   if (const auto status = program.parse(argc, argv)) return *status;
   if (!line.mode.empty()) {
-    std::size_t used = 0;
     const bool octal = line.mode.find_first_not_of("01234567") == std::string::npos && line.mode.size() <= 4;
-    const unsigned long mode = octal ? std::stoul(line.mode, &used, 8) : 010000;
+    const unsigned long mode = octal ? std::stoul(line.mode, nullptr, 8) : 010000;
     if (mode > 0777) return complain("--mode: '" + line.mode + "' is not an octal mode such as 660");
     line.options.mode = static_cast<mode_t>(mode);
   }
   if (!line.question.file.empty()) {
     line.question.export_rule = line.export_rule;
-    return program.printed(lrpc::nameserver::check_policy(line.question));
+    return program.printed(check_policy(line.question));
   }
   return serve(line);
 }

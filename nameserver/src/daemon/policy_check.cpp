@@ -14,7 +14,6 @@
 namespace lrpc::nameserver {
 namespace {
 
-constexpr int kWrong = 1;
 constexpr int kDenied = 2;
 
 struct Asker {
@@ -24,14 +23,12 @@ struct Asker {
 
 /// The user as the kernel would describe it after a login: with the groups of the group database.
 std::optional<Asker> find_user(const std::string& as) {
-  const auto number = number_of(as);
-  const passwd* const user = as.empty() ? ::getpwuid(::geteuid())
-                             : number   ? ::getpwuid(*number)
-                                        : ::getpwnam(as.c_str());
+  const auto number = as.empty() ? std::optional(::geteuid()) : number_of(as);
+  const passwd* const user = number ? ::getpwuid(*number) : ::getpwnam(as.c_str());
   Asker found;
   if (user == nullptr) {
-    if (!as.empty() && !number) return std::nullopt;
-    found.peer.uid = as.empty() ? ::geteuid() : *number;
+    if (!number) return std::nullopt;
+    found.peer.uid = *number;
     found.peer.gid = as.empty() ? ::getegid() : static_cast<gid_t>(-1);
     found.name = std::to_string(found.peer.uid) + " (not in the user database: without groups)";
     return found;
@@ -41,9 +38,8 @@ std::optional<Asker> find_user(const std::string& as) {
   found.peer.gid = user->pw_gid;
   int count = 64;
   std::vector<gid_t> groups(static_cast<std::size_t>(count));
-  while (::getgrouplist(user->pw_name, user->pw_gid, groups.data(), &count) < 0) {
+  while (::getgrouplist(user->pw_name, user->pw_gid, groups.data(), &count) < 0)
     groups.resize(static_cast<std::size_t>(count));
-  }
   groups.resize(static_cast<std::size_t>(count));
   found.peer.groups = std::move(groups);
   return found;
@@ -76,34 +72,26 @@ bool ask(const FilePolicy& policy, FilePolicy::Action action, const Asker& asker
   return decision.allowed;
 }
 
+int wrong(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  return 1;
+}
+
 }  // namespace
 
 int check_policy(const PolicyQuestion& question) {
   const auto daemon = find_user(question.daemon_user);
-  if (!daemon) {
-    std::fprintf(stderr, "lrpcd: --daemon-user: there is no user '%s'\n", question.daemon_user.c_str());
-    return kWrong;
-  }
-  auto source = load_policy_source(question.file, daemon->peer.uid);
-  auto policy = source ? FilePolicy::compile(*std::move(source), question.export_rule, daemon->peer.uid)
-                       : Result<std::shared_ptr<FilePolicy>>(source.error());
-  if (!policy) {
-    std::fprintf(stderr, "%s\n", policy.error().message().c_str());
-    return kWrong;
-  }
+  if (!daemon) return wrong("lrpcd: --daemon-user: there is no user '" + question.daemon_user + "'");
+  const auto policy =
+      FilePolicy::compile(load_policy_source(question.file, daemon->peer.uid), question.export_rule, daemon->peer.uid);
+  if (!policy) return wrong(policy.error().message());
   if (question.exports.empty() && question.imports.empty()) {
-    if (!question.as.empty()) {
-      std::fputs("lrpcd: --as: say by --import or --export what is asked about\n", stderr);
-      return kWrong;
-    }
+    if (!question.as.empty()) return wrong("lrpcd: --as: say by --import or --export what is asked about");
     std::fputs((*policy)->describe(Limits{}.user).c_str(), stdout);
     return 0;
   }
   const auto asker = find_user(question.as);
-  if (!asker) {
-    std::fprintf(stderr, "lrpcd: --as: there is no user '%s'\n", question.as.c_str());
-    return kWrong;
-  }
+  if (!asker) return wrong("lrpcd: --as: there is no user '" + question.as + "'");
   bool allowed = true;
   for (const auto& name : question.exports)
     allowed = ask(**policy, FilePolicy::Action::export_name, *asker, name, *daemon) && allowed;

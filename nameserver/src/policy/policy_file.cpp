@@ -14,11 +14,6 @@ using Who = FilePolicy::Who;
 
 const char* verb(Action action) noexcept { return action == Action::export_name ? "export" : "import"; }
 
-std::string_view base_name(std::string_view path) noexcept {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
-}
-
 const char* describe_who(Who who) noexcept {
   switch (who) {
     case Who::anyone: return "everybody";
@@ -27,6 +22,8 @@ const char* describe_who(Who who) noexcept {
   }
   return "nobody";
 }
+
+std::string words_of(std::uint64_t limit) { return limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit); }
 
 void append_subjects(std::string& text, const char* kind, const std::vector<FilePolicy::Subject>& subjects) {
   for (const auto& subject : subjects)
@@ -81,7 +78,9 @@ Status FilePolicy::decided(Action action, const Peer& who, std::string_view name
   const Decision decision = decide(action, who, name);
   if (decision.allowed) return {};
   std::string text = "user " + std::to_string(who.uid) + " may not " + verb(action) + " '" + std::string(name) + "': ";
-  const auto at = [this](std::uint32_t line) { return std::string(base_name(path_)) + ":" + std::to_string(line); };
+  const auto at = [this](std::uint32_t line) {
+    return path_.substr(path_.rfind('/') + 1) + ":" + std::to_string(line);
+  };
   if (decision.rule != nullptr) {
     text.append("denied by the rule ");
     if (!decision.rule->id.empty()) text.append("'").append(decision.rule->id).append("' ");
@@ -103,19 +102,16 @@ Status FilePolicy::may_import(const Peer& client, std::string_view name, const s
   return decided(Action::import_name, client, name);
 }
 
-UserQuota FilePolicy::QuotaChange::applied_to(UserQuota quota) const {
-  for (std::size_t i = 0; i < kQuotas; ++i) {
-    const auto which = static_cast<Quota>(i);
-    if (const auto found = values.find(name_of(which).key); found != values.end())
-      quota.*name_of(which).limit = found->second;
-  }
+UserQuota FilePolicy::changed(UserQuota quota, const QuotaChange& change) {
+  for (const QuotaName& one : kQuotaNames)
+    if (const auto found = change.find(one.key); found != change.end()) quota.*one.limit = found->second;
   return quota;
 }
 
 UserQuota FilePolicy::quota(uid_t user, const UserQuota& standard) {
-  const UserQuota quota = everybodys_.applied_to(standard);
+  const UserQuota quota = changed(standard, everybodys_);
   const auto own = users_.find(user);
-  return own != users_.end() ? own->second.second.applied_to(quota) : quota;
+  return own != users_.end() ? changed(quota, own->second.second) : quota;
 }
 
 std::string FilePolicy::describe(const UserQuota& standard) const {
@@ -133,19 +129,15 @@ std::string FilePolicy::describe(const UserQuota& standard) const {
   }
   text.append("  always: '").append(shim::kNetworkName).append("', '").append(shim::kDirectoryName);
   text.append("' and 'lrpc.user.*' are exported by root or lrpcd's own user, or not at all\n");
-  const UserQuota quota = everybodys_.applied_to(standard);
+  const UserQuota quota = changed(standard, everybodys_);
   text.append("Each user may have at most:\n");
-  for (std::size_t i = 0; i < kQuotas; ++i) {
-    const auto which = static_cast<Quota>(i);
-    const std::uint64_t limit = limit_of(quota, which);
-    text.append("  ").append(name_of(which).key).append(" = ");
-    text.append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
-    text.append("  (").append(name_of(which).what).append(")\n");
+  for (const QuotaName& one : kQuotaNames) {
+    text.append("  ").append(one.key).append(" = ").append(words_of(quota.*one.limit));
+    text.append("  (").append(one.what).append(")\n");
   }
   for (const auto& [user, own] : users_) {
     text.append("  but user ").append(own.first).append(":");
-    for (const auto& [key, limit] : own.second.values)
-      text.append(" ").append(key).append(" = ").append(limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit));
+    for (const auto& [key, limit] : own.second) text.append(" ").append(key).append(" = ").append(words_of(limit));
     text.append("\n");
   }
   return text;

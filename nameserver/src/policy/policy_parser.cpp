@@ -1,7 +1,5 @@
 // Compiles the text of a policy (TOML) to its rules. The only file of the library that includes toml++, which is
 // compiled into it: a program that links the library needs nothing of toml++.
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <exception>
@@ -17,6 +15,9 @@ namespace {
 
 constexpr std::size_t kMostErrors = 20;
 constexpr std::string_view kEverybody = "*";
+/// What a default may say.
+constexpr std::pair<std::string_view, FilePolicy::Who> kDefaults[] = {
+    {"allow", FilePolicy::Who::anyone}, {"own", FilePolicy::Who::own_user}, {"deny", FilePolicy::Who::nobody}};
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -107,8 +108,7 @@ class PolicyParser {
       return std::tie(a.line, a.column) < std::tie(b.line, b.column);
     });
     std::string text;
-    for (std::size_t i = 0; i < std::min(problems_.size(), kMostErrors); ++i) {
-      const Problem& one = problems_[i];
+    for (const Problem& one : std::span(problems_).first(std::min(problems_.size(), kMostErrors))) {
       text.append(text.empty() ? "" : "\n").append(source_.path).append(":").append(std::to_string(one.line));
       text.append(":").append(std::to_string(one.column)).append(": ").append(one.what);
     }
@@ -153,11 +153,8 @@ class PolicyParser {
     if (table.get("users") == nullptr && table.get("groups") == nullptr)
       error(table, "the rule does not say about whom: add users or groups, or users = \"*\" for everybody");
     if (const toml::node* const id = table.get("id")) {
-      if (const auto* text = id->as_string(); text != nullptr && !text->get().empty()) {
-        made.id = text->get();
-      } else {
-        error(*id, "a rule's id is a text in quotes");
-      }
+      made.id = id->value_or(std::string_view());
+      if (made.id.empty()) error(*id, "a rule's id is a text in quotes");
     }
     policy_.rules_.push_back(std::move(made));
   }
@@ -169,8 +166,7 @@ class PolicyParser {
       return error(table, "a rule has either allow or deny: \"export\", \"import\" or \"both\"");
     made.allow = allow != nullptr;
     const toml::node& node = allow != nullptr ? *allow : *deny;
-    const auto* text = node.as_string();
-    const std::string what = text != nullptr ? text->get() : std::string();
+    const std::string_view what = node.value_or(std::string_view());
     made.on_export = what == "export" || what == "both";
     made.on_import = what == "import" || what == "both";
     if (!made.on_export && !made.on_import)
@@ -235,18 +231,12 @@ class PolicyParser {
 
   void one_default(const toml::node* node, FilePolicy::Default& made) {
     if (node == nullptr) return;
-    const auto* text = node->as_string();
-    const std::string what = text != nullptr ? text->get() : std::string();
     made.line = node->source().begin.line;
-    if (what == "allow") {
-      made.who = FilePolicy::Who::anyone;
-    } else if (what == "own") {
-      made.who = FilePolicy::Who::own_user;
-    } else if (what == "deny") {
-      made.who = FilePolicy::Who::nobody;
-    } else {
-      error(*node, "a default is \"allow\", \"deny\" or \"own\" (root and lrpcd's own user)");
-    }
+    const std::string_view what = node->value_or(std::string_view());
+    const auto found = std::ranges::find(kDefaults, what, &std::pair<std::string_view, FilePolicy::Who>::first);
+    if (found == std::end(kDefaults))
+      return error(*node, "a default is \"allow\", \"deny\" or \"own\" (root and lrpcd's own user)");
+    made.who = found->second;
   }
 
   // ---- [quotas] ----
@@ -280,21 +270,19 @@ class PolicyParser {
       if (for_everybody && key.str() == "users") continue;
       bool known = false;
       std::string list;
-      for (std::size_t i = 0; i < kQuotas; ++i) {
-        const std::string_view name = name_of(static_cast<Quota>(i)).key;
-        known = known || name == key.str();
-        list.append(list.empty() ? "" : ", ").append(name);
+      for (const QuotaName& one : kQuotaNames) {
+        known = known || one.key == key.str();
+        list.append(list.empty() ? "" : ", ").append(one.key);
       }
       if (!known) {
         error(key.source(), "there is no quota " + quoted(key.str()) + "; there are " + list);
         continue;
       }
-      const auto* word = value.as_string();
       const auto* number = value.as_integer();
-      if (word != nullptr && word->get() == shim::kNoLimitWord) {
-        made.values[std::string(key.str())] = kNoLimit;
+      if (value.value_or(std::string_view()) == shim::kNoLimitWord) {
+        made[std::string(key.str())] = kNoLimit;
       } else if (number != nullptr && number->get() > 0) {
-        made.values[std::string(key.str())] = static_cast<std::uint64_t>(number->get());
+        made[std::string(key.str())] = static_cast<std::uint64_t>(number->get());
       } else {
         error(value, "a quota is a number over 0, or \"" + std::string(shim::kNoLimitWord) + "\"");
       }
@@ -306,13 +294,15 @@ class PolicyParser {
   std::vector<Problem> problems_;
 };
 
-Result<std::shared_ptr<FilePolicy>> FilePolicy::compile(PolicySource source, ExportRule otherwise, uid_t own_user) {
+Result<std::shared_ptr<FilePolicy>> FilePolicy::compile(Result<PolicySource> source, ExportRule otherwise,
+                                                        uid_t own_user) {
+  if (!source) return source.error();
   const std::shared_ptr<FilePolicy> policy(new FilePolicy());
   policy->own_user_ = own_user;
   policy->default_export_.who = otherwise == ExportRule::anyone ? Who::anyone : Who::own_user;
-  std::string errors = PolicyParser(source, *policy).parse();
+  std::string errors = PolicyParser(*source, *policy).parse();
   if (!errors.empty()) return Error{Errc::invalid_argument, std::move(errors)};
-  policy->path_ = std::move(source.path);
+  policy->path_ = std::move(source->path);
   return policy;
 }
 

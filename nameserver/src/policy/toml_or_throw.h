@@ -5,7 +5,6 @@
 // The library is renamed so that no other part of a program shares these functions with us.
 #pragma once
 
-#include <cstdint>
 #include <stdexcept>
 #include <string_view>
 

@@ -75,9 +75,10 @@ class FilePolicy final : public Policy {
   };
 
   /// `otherwise` says who may export when neither a rule nor the file's default decides; `own_user` is the nameserver's
-  /// own user. Error: invalid_argument, whose text lists every mistake, one a line, as "path:line:column: what, and
-  /// what to do". Never throws, whatever the source contains.
-  static Result<std::shared_ptr<FilePolicy>> compile(PolicySource source, ExportRule otherwise = ExportRule::own_user,
+  /// own user. Errors: that of `source`; invalid_argument, whose text lists every mistake, one a line, as
+  /// "path:line:column: what, and what to do". Never throws, whatever the source contains.
+  static Result<std::shared_ptr<FilePolicy>> compile(Result<PolicySource> source,
+                                                     ExportRule otherwise = ExportRule::own_user,
                                                      uid_t own_user = ::geteuid());
 
   [[nodiscard]] Status may_export(const Peer& server, std::string_view name) override;
@@ -96,11 +97,8 @@ class FilePolicy final : public Policy {
 
  private:
   friend class PolicyParser;
-  /// The quotas that the file sets; the standard has the others.
-  struct QuotaChange {
-    std::map<std::string, std::uint64_t, std::less<>> values = {};
-    [[nodiscard]] UserQuota applied_to(UserQuota quota) const;
-  };
+  /// The quotas that the file sets, by their names; the standard has the others.
+  using QuotaChange = std::map<std::string, std::uint64_t, std::less<>>;
   struct Default {
     Who who = Who::anyone;
     std::uint32_t line = 0;  ///< 0: not said in the file.
@@ -110,6 +108,7 @@ class FilePolicy final : public Policy {
   [[nodiscard]] const Default& otherwise(Action action) const noexcept {
     return action == Action::export_name ? default_export_ : default_import_;
   }
+  [[nodiscard]] static UserQuota changed(UserQuota quota, const QuotaChange& change);
   Status decided(Action action, const Peer& who, std::string_view name) const;
 
   std::string path_;
