@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace lrpc::nameserver {
 namespace {
@@ -50,11 +51,11 @@ std::optional<std::uint32_t> Allocator::ruling(DomainId id) const {
 
 std::uint32_t Allocator::granted() const noexcept {
   return static_cast<std::uint32_t>(
-      std::ranges::count_if(domains_, [](const Entry& one) { return one.second.granted.value_or(false); }));
+      std::ranges::count_if(domains_, [](const auto& one) { return one.second.granted.value_or(false); }));
 }
 
 bool Allocator::contended() const noexcept {
-  const auto active = std::ranges::count_if(domains_, [](const Entry& one) {
+  const auto active = std::ranges::count_if(domains_, [](const auto& one) {
     return one.second.active || (one.second.seen && one.second.score >= 1 && one.second.quiet_ticks < kTicksToLose);
   });
   return static_cast<std::uint32_t>(active) > most();
@@ -158,63 +159,59 @@ void Allocator::change(Domain& domain, bool granted) {
 
 void Allocator::withdraw_useless() {
   for (auto& [id, domain] : domains_) {
-    if (!domain.granted.value_or(false)) continue;
-    if (domain.bad_ticks >= kTicksToLose) {
-      domain.next_bar = std::clamp(domain.next_bar * 2, kFirstBar, kLastBar);
-      domain.barred_ticks = domain.next_bar;
-      change(domain, false);
-    } else if (domain.quiet_ticks >= kTicksToLose) {
-      change(domain, false);
-    }
+    const bool useless = domain.bad_ticks >= kTicksToLose;
+    if (!domain.granted.value_or(false) || (!useless && domain.quiet_ticks < kTicksToLose)) continue;
+    if (useless) domain.barred_ticks = domain.next_bar = std::clamp(domain.next_bar * 2, kFirstBar, kLastBar);
+    change(domain, false);
   }
+}
+
+template <class Chosen>
+std::vector<Allocator::Domain*> Allocator::most_active_first(Chosen chosen) {
+  std::vector<Domain*> found;
+  for (auto& [id, domain] : domains_)
+    if (chosen(domain)) found.push_back(&domain);
+  std::ranges::stable_sort(found, std::ranges::greater(), &Domain::score);
+  return found;
 }
 
 /// Makes the first ruling on new domains. Those that poll by their own rule keep their poller, as far as the processors
 /// and their user's share allow; the others get none yet.
 void Allocator::rule_over_newcomers() {
-  std::vector<Entry*> newcomers;
-  for (Entry& one : domains_)
-    if (one.second.active_ticks + one.second.quiet_ticks > 0 && !one.second.granted) newcomers.push_back(&one);
-  std::ranges::stable_sort(newcomers, std::ranges::greater(), [](const Entry* one) { return one->second.score; });
   std::uint32_t held = granted();
-  for (Entry* one : newcomers) {
-    Domain& domain = one->second;
-    const bool keeps = domain.active && domain.polling && held < most() && held_by_[domain.user] < share_;
+  for (Domain* one : most_active_first(
+           [](const Domain& domain) { return domain.active_ticks + domain.quiet_ticks > 0 && !domain.granted; })) {
+    const bool keeps = one->active && one->polling && held < most() && held_by_[one->user] < share_;
     if (keeps) ++held;
-    change(domain, keeps);
+    change(*one, keeps);
   }
 }
 
 void Allocator::relieve_pressure() {
   if (loads_.size() < kTicksToGain || running_ <= processors_ + kPressure) return;
-  if (Entry* weakest = weakest_holder(); weakest != nullptr) change(weakest->second, false);
+  if (Domain* weakest = weakest_holder(); weakest != nullptr) change(*weakest, false);
 }
 
-std::vector<Allocator::Entry*> Allocator::candidates() {
-  std::vector<Entry*> found;
-  for (Entry& one : domains_) {
-    const Domain& domain = one.second;
+std::vector<Allocator::Domain*> Allocator::candidates() {
+  return most_active_first([](const Domain& domain) {
     const bool asks = domain.granted == false && domain.wants && domain.active_ticks >= kTicksToGain;
-    if (asks && domain.barred_ticks == 0) found.push_back(&one);
-  }
-  std::ranges::stable_sort(found, std::ranges::greater(), [](const Entry* one) { return one->second.score; });
-  return found;
+    return asks && domain.barred_ticks == 0;
+  });
 }
 
 void Allocator::grant_to_the_most_active() {
   if (loads_.size() < kTicksToGain) return;
   double idle = idle_;
-  for (const auto& [id, domain] : domains_) {
+  for (const auto& [id, domain] : domains_)
     if (domain.granted.value_or(false) && !domain.polling) idle -= 1;  // granted, and not used yet
-  }
   std::uint32_t held = granted();
-  std::vector<Entry*> asking = candidates();
+  std::vector<Domain*> asking = candidates();
   // First everybody's share, then what is left over.
   for (const bool shares_only : {true, false}) {
-    for (Entry*& one : asking) {
+    for (Domain*& one : asking) {
       if (held >= most() || idle < kIdleForPoller) return;
-      if (one == nullptr || (shares_only && held_by_[one->second.user] >= share_)) continue;
-      change(one->second, true);
+      if (one == nullptr || (shares_only && held_by_[one->user] >= share_)) continue;
+      change(*one, true);
       one = nullptr;
       ++held;
       idle -= 1;
@@ -226,37 +223,30 @@ void Allocator::grant_to_the_most_active() {
 /// user or of one below its share; or to any domain of a user below its share if the holder's user is above.
 void Allocator::displace() {
   if (loads_.size() < kTicksToGain) return;
-  Entry* const weakest = weakest_holder();
-  Entry* challenger = nullptr;
-  for (Entry* one : candidates()) {
-    const bool fairer = weakest != nullptr && one->second.user != weakest->second.user &&
-                        held_by_[weakest->second.user] > share_ && held_by_[one->second.user] < share_;
-    const bool better = weakest != nullptr && one->second.score > kMuchMoreActive * weakest->second.score &&
-                        (one->second.user == weakest->second.user || held_by_[one->second.user] < share_);
+  Domain* const weakest = weakest_holder();
+  Domain* challenger = nullptr;
+  for (Domain* one : candidates()) {
+    const bool fairer = weakest != nullptr && one->user != weakest->user && held_by_[weakest->user] > share_ &&
+                        held_by_[one->user] < share_;
+    const bool better = weakest != nullptr && one->score > kMuchMoreActive * weakest->score &&
+                        (one->user == weakest->user || held_by_[one->user] < share_);
     if (!fairer && !better) {
-      one->second.challenge = 0;
+      one->challenge = 0;
     } else if (challenger == nullptr) {
       challenger = one;
     }
   }
-  if (challenger == nullptr || ++challenger->second.challenge < kTicksToGain) return;
-  change(weakest->second, false);
-  change(challenger->second, true);
+  if (challenger == nullptr || ++challenger->challenge < kTicksToGain) return;
+  change(*weakest, false);
+  change(*challenger, true);
 }
 
 /// The least active holder among the users over their share, if there are any; otherwise among all.
-Allocator::Entry* Allocator::weakest_holder() {
-  Entry* weakest = nullptr;
-  bool weakest_over = false;
-  for (Entry& one : domains_) {
-    if (!one.second.granted.value_or(false)) continue;
-    const bool over = held_by_[one.second.user] > share_;
-    if (weakest == nullptr || (over && !weakest_over) ||
-        (over == weakest_over && one.second.score < weakest->second.score)) {
-      weakest = &one;
-      weakest_over = over;
-    }
-  }
+Allocator::Domain* Allocator::weakest_holder() {
+  Domain* weakest = nullptr;
+  const auto rank = [this](const Domain& domain) { return std::pair(held_by_[domain.user] <= share_, domain.score); };
+  for (auto& [id, domain] : domains_)
+    if (domain.granted.value_or(false) && (weakest == nullptr || rank(domain) < rank(*weakest))) weakest = &domain;
   return weakest;
 }
 

@@ -79,7 +79,6 @@ class Allocator {
     std::uint32_t next_bar = 0;
     std::uint32_t challenge = 0;  ///< Ticks in a row in which it could displace the weakest holder.
   };
-  using Entry = std::map<DomainId, Domain>::value_type;
 
   static void take(Domain& domain, const Look& look);
   void note_load(const MachineLoad& load);
@@ -90,8 +89,11 @@ class Allocator {
   void grant_to_the_most_active();
   void displace();
   void change(Domain& domain, bool granted);
-  [[nodiscard]] std::vector<Entry*> candidates();
-  [[nodiscard]] Entry* weakest_holder();
+  /// Those domains for which `chosen` holds, the most active ones first.
+  template <class Chosen>
+  [[nodiscard]] std::vector<Domain*> most_active_first(Chosen chosen);
+  [[nodiscard]] std::vector<Domain*> candidates();
+  [[nodiscard]] Domain* weakest_holder();
   [[nodiscard]] std::uint32_t most() const noexcept { return processors_ > 0 ? processors_ - 1 : 0; }
 
   std::map<DomainId, Domain> domains_;
