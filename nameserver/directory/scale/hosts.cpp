@@ -5,6 +5,7 @@
 
 #include "etcd/published_name.h"
 #include "lrpc/detail/shim/system/identifier.h"
+#include "publish/publisher.h"
 
 namespace lrpc::directory::scale {
 
@@ -80,31 +81,7 @@ Clock::time_point Hosts::advance(Host& host, double chance) {
   const auto step = policy.next(Clock::now());
   if (step.what == What::wait) return step.until;
   const auto began = Clock::now();
-  Errc outcome = Errc::ok;
-  const auto asked = [&](const auto& result, auto&& use) {
-    outcome = result.code();
-    if (result) use(*result);
-  };
-  switch (step.what) {
-    case What::wait: break;
-    case What::grant:
-      asked(host.etcd->grant(shape_.lease), [&](const Lease& lease) { policy.granted(lease, Clock::now()); });
-      break;
-    case What::keep_alive:
-      asked(host.etcd->keep_alive(step.lease), [&](const Lease& lease) { policy.kept(lease, Clock::now()); });
-      break;
-    case What::audit:
-      asked(host.etcd->attached(step.lease), [&](std::size_t keys) { policy.audited(keys, Clock::now()); });
-      break;
-    case What::put:
-    case What::remove: {
-      const Status done = step.what == What::put ? host.etcd->put(step.entries, step.lease)
-                                                 : host.etcd->remove(step.entries, step.lease);
-      outcome = done.code();
-      if (done) policy.put_or_removed(step);
-      break;
-    }
-  }
+  const Errc outcome = carry_out(step, policy, *host.etcd, shape_.lease).code();
   const auto now = Clock::now();
   if (outcome != Errc::ok) policy.failed(step, outcome, now, chance);
   const bool settled = policy.lease() != 0 && policy.settled();

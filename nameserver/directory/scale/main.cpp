@@ -292,24 +292,19 @@ int run(const Shape& shape, std::size_t lookups) {
 int main(int argc, char** argv) {
   lrpc::command_line::Program program("What many hosts with many names cost etcd, and each of them.",
                                       "lrpc-directory-scale");
-  std::uint64_t hosts = 1000;
-  std::uint64_t names = 100;
-  std::uint64_t replicas = 10;
-  std::uint64_t threads = 16;
+  lrpc::directory::scale::Shape shape;
   std::uint64_t lookups = 20'000;
   std::uint64_t lease = 30;
-  program.option("--hosts", hosts, "Simulated hosts").in_range(std::uint64_t{1}, std::uint64_t{10'000}).show_default();
-  program.option("--names", names, "Names of each").in_range(std::uint64_t{1}, std::uint64_t{10'000}).show_default();
-  program.option("--replicas", replicas, "Hosts that export one name")
-      .in_range(std::uint64_t{1}, std::uint64_t{256})
-      .show_default();
-  program.option("--threads", threads, "That drive the hosts")
-      .in_range(std::uint64_t{1}, std::uint64_t{256})
-      .show_default();
-  program.option("--lookups", lookups, "How many are measured")
-      .in_range(std::uint64_t{8}, std::uint64_t{10'000'000})
-      .show_default();
-  program.option("--lease", lease, "Seconds").in_range(std::uint64_t{2}, std::uint64_t{3'600}).show_default();
+  const auto option = [&](const char* name, std::uint64_t& value, const char* help, std::uint64_t least,
+                          std::uint64_t most) {
+    program.option(name, value, help).in_range(least, most).show_default();
+  };
+  option("--hosts", shape.hosts, "Simulated hosts", 1, 10'000);
+  option("--names", shape.names, "Names of each", 1, 10'000);
+  option("--replicas", shape.replicas, "Hosts that export one name", 1, 256);
+  option("--threads", shape.threads, "That drive the hosts", 1, 256);
+  option("--lookups", lookups, "How many are measured", 8, 10'000'000);
+  option("--lease", lease, "Seconds", 2, 3'600);
   if (const auto status = program.parse(argc, argv)) return *status;
   if (const auto why = lrpc::directory::test::why_no_etcd()) {
     std::printf("skipped: %s\n", why->c_str());
@@ -317,11 +312,6 @@ int main(int argc, char** argv) {
   }
   try {
     lrpc::shim::raise_descriptor_limit();
-    lrpc::directory::scale::Shape shape;
-    shape.hosts = hosts;
-    shape.names = names;
-    shape.replicas = replicas;
-    shape.threads = threads;
     shape.lease = std::chrono::seconds(lease);
     return lrpc::directory::scale::run(shape, lookups);
   } catch (const std::exception& error) {

@@ -35,7 +35,7 @@ class Publishing : public ::testing::Test {
           break;
         case What::audit:
           done += 'a';
-          policy.audited(keys.size(), now);
+          policy.audited(keys.size());
           break;
         case What::put:
           done += 'p';

@@ -111,7 +111,7 @@ class Attack {
     switch (step.what) {
       case What::grant: last_granted_ = etcd_.lease; return policy_.granted({etcd_.lease, ttl}, now_);
       case What::keep_alive: return policy_.kept({step.lease, ttl}, now_);
-      case What::audit: return policy_.audited(etcd_.keys.size(), now_);
+      case What::audit: return policy_.audited(etcd_.keys.size());
       default: return policy_.put_or_removed(step);
     }
   }

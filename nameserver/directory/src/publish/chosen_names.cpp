@@ -3,39 +3,28 @@
 #include <sys/types.h>
 
 #include <algorithm>
-#include <compare>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace lrpc::directory {
-namespace {
-
-/// The place of one name in the order in which names are chosen.
-struct Turn {
-  std::size_t round;  ///< How many names of this user come before it.
-  uid_t user;
-  std::size_t at;  ///< Its index among all names.
-  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
-  auto operator<=>(const Turn&) const = default;
-};
-
-}  // namespace
 
 std::vector<shim::ListedName> choose_names(std::vector<shim::ListedName> names, std::size_t most) {
   if (names.size() <= most) return names;
   std::map<uid_t, std::size_t> rounds;
-  std::vector<Turn> turns;
+  // The order in which names are chosen: how many of the same user's come before it, the user, the index among all.
+  std::vector<std::tuple<std::size_t, uid_t, std::size_t>> turns;
   turns.reserve(names.size());
   for (std::size_t at = 0; at < names.size(); ++at) {
     const uid_t user = names[at].server.uid;
-    turns.push_back({rounds[user]++, user, at});
+    turns.emplace_back(rounds[user]++, user, at);
   }
   std::ranges::sort(turns);
   turns.resize(most);
-  std::ranges::sort(turns, {}, &Turn::at);
+  std::ranges::sort(turns, {}, [](const auto& turn) { return std::get<2>(turn); });
   std::vector<shim::ListedName> chosen;
   chosen.reserve(most);
-  for (const Turn& turn : turns) chosen.push_back(std::move(names[turn.at]));
+  for (const auto& [round, user, at] : turns) chosen.push_back(std::move(names[at]));
   return chosen;
 }
 

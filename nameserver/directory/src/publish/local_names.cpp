@@ -60,10 +60,7 @@ Result<LocalNames::Names> LocalNames::look() {
     options.nameserver = nameserver_;
     options.call_timeout = kLocalPatience;
     auto network = netpath::NetworkPath::Client::import(shim::kNetworkName, options);
-    if (!network) {
-      if (network.code() != Errc::name_unknown) return network.error();
-      return no_network();
-    }
+    if (!network) return network.code() == Errc::name_unknown ? no_network() : network.error();
     network_.emplace(*std::move(network));
   }
   Names names;

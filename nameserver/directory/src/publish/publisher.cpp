@@ -10,6 +10,26 @@ namespace lrpc::directory {
 
 using Clock = std::chrono::steady_clock;
 
+Status carry_out(const PublisherPolicy::Step& step, PublisherPolicy& policy, Etcd& etcd, std::chrono::seconds ttl) {
+  using What = PublisherPolicy::What;
+  const auto told = [](const auto& result, const auto& tell) -> Status {
+    if (!result) return result.error();
+    tell(*result);
+    return {};
+  };
+  const auto of_entries = [&](Unit) { policy.put_or_removed(step); };
+  switch (step.what) {
+    case What::wait: break;
+    case What::grant: return told(etcd.grant(ttl), [&](const Lease& lease) { policy.granted(lease, Clock::now()); });
+    case What::keep_alive:
+      return told(etcd.keep_alive(step.lease), [&](const Lease& lease) { policy.kept(lease, Clock::now()); });
+    case What::audit: return told(etcd.attached(step.lease), [&](std::size_t keys) { policy.audited(keys); });
+    case What::put: return told(etcd.put(step.entries, step.lease), of_entries);
+    case What::remove: return told(etcd.remove(step.entries, step.lease), of_entries);
+  }
+  return {};
+}
+
 Publisher::Publisher(Etcd& etcd, PublisherOptions options)
     : etcd_(etcd),
       options_(std::move(options)),
@@ -84,31 +104,10 @@ void Publisher::failed(const PublisherPolicy::Step& step, const Error& why) {
 }
 
 void Publisher::perform(const PublisherPolicy::Step& step) {
-  using What = PublisherPolicy::What;
-  const auto outcome = [&](const auto& result, auto&& use) {
-    if (!result) return failed(step, result.error());
-    use();
-    if (policy_.lease() == 0) return say(said_of_etcd_, Severity::warning, "etcd has lost the lease");
-    if (policy_.settled())
-      say(said_of_etcd_, Severity::info, "etcd has " + std::to_string(policy_.published()) + " names of this host");
-  };
-  switch (step.what) {
-    case What::wait: return;
-    case What::grant: {
-      const auto lease = etcd_.grant(options_.policy.ttl);
-      return outcome(lease, [&] { policy_.granted(*lease, Clock::now()); });
-    }
-    case What::keep_alive: {
-      const auto lease = etcd_.keep_alive(step.lease);
-      return outcome(lease, [&] { policy_.kept(*lease, Clock::now()); });
-    }
-    case What::audit: {
-      const auto attached = etcd_.attached(step.lease);
-      return outcome(attached, [&] { policy_.audited(*attached, Clock::now()); });
-    }
-    case What::put: return outcome(etcd_.put(step.entries, step.lease), [&] { policy_.put_or_removed(step); });
-    case What::remove: return outcome(etcd_.remove(step.entries, step.lease), [&] { policy_.put_or_removed(step); });
-  }
+  if (auto done = carry_out(step, policy_, etcd_, options_.policy.ttl); !done) return failed(step, done.error());
+  if (policy_.lease() == 0) return say(said_of_etcd_, Severity::warning, "etcd has lost the lease");
+  if (policy_.settled())
+    say(said_of_etcd_, Severity::info, "etcd has " + std::to_string(policy_.published()) + " names of this host");
 }
 
 void Publisher::wait_until(Time until) {

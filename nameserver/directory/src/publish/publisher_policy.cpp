@@ -9,34 +9,16 @@ using std::chrono::milliseconds;
 
 milliseconds PublisherPolicy::third() const { return std::max(milliseconds(ttl_) / 3, milliseconds(300)); }
 
-namespace {
-/// Calls `act` for each name, beginning after `last` and wrapping around, until it returns false.
-template <class Act>
-void for_each_from(const PublisherPolicy::Names& names, const std::string& last, const Act& act) {
+/// Takes of `names` those for which `wrong` holds, as many as fit: beginning after `last`, and wrapping around.
+template <class Wrong>
+PublisherPolicy::Step PublisherPolicy::step_for(What what, const Names& names, const std::string& last,
+                                                const Wrong& wrong) const {
+  Step step{what, lease_, {}, {}};
   auto at = names.upper_bound(last);
-  for (std::size_t left = names.size(); left > 0; --left, ++at) {
+  for (std::size_t left = names.size(); left > 0 && step.entries.size() < most_; --left, ++at) {
     if (at == names.end()) at = names.begin();
-    if (!act(at->first, at->second)) return;
+    if (wrong(*at)) step.entries.push_back({at->first, what == What::put ? at->second : std::string()});
   }
-}
-}  // namespace
-
-PublisherPolicy::Step PublisherPolicy::next_removal() const {
-  Step step{What::remove, lease_, {}, {}};
-  for_each_from(published_, last_removed_, [&](const std::string& key, const std::string&) {
-    if (!wanted_.contains(key)) step.entries.push_back({key, {}});
-    return step.entries.size() < most_;
-  });
-  return step;
-}
-
-PublisherPolicy::Step PublisherPolicy::next_put() const {
-  Step step{What::put, lease_, {}, {}};
-  for_each_from(wanted_, last_put_, [&](const std::string& key, const std::string& value) {
-    const auto there = published_.find(key);
-    if (there == published_.end() || there->second != value) step.entries.push_back({key, value});
-    return step.entries.size() < most_;
-  });
   return step;
 }
 
@@ -48,8 +30,12 @@ PublisherPolicy::Step PublisherPolicy::next(Time now) const {
     return {What::grant, 0, {}, {}};
   }
   if (now >= keep_at_) return {What::keep_alive, lease_, {}, {}};
-  Step remove = next_removal();
-  Step put = next_put();
+  Step remove = step_for(What::remove, published_, last_removed_,
+                         [&](const auto& name) { return !wanted_.contains(name.first); });
+  Step put = step_for(What::put, wanted_, last_put_, [&](const auto& name) {
+    const auto there = published_.find(name.first);
+    return there == published_.end() || there->second != name.second;
+  });
   const bool stale = !remove.entries.empty();
   const bool late = stale && now < stay_until_;
   const bool puts_turn = puts_turn_ || !stale || late;
@@ -89,7 +75,7 @@ void PublisherPolicy::kept(const Lease& lease, Time now) {
   keep_at_ = now + third();
 }
 
-void PublisherPolicy::audited(std::size_t attached, Time) {
+void PublisherPolicy::audited(std::size_t attached) {
   failures_ = 0;
   kept_ = 0;
   if (attached == published_.size()) return;

@@ -58,7 +58,7 @@ class PublisherPolicy {
   // The outcome of a step.
   void granted(const Lease& lease, Time now);
   void kept(const Lease& lease, Time now);
-  void audited(std::size_t attached, Time now);
+  void audited(std::size_t attached);
   void put_or_removed(const Step& step);
   /// `chance` from 0 to 1, so that hosts that failed at the same time do not retry at the same time.
   void failed(const Step& step, Errc why, Time now, double chance);
@@ -72,8 +72,8 @@ class PublisherPolicy {
  private:
   void lose_lease();
   [[nodiscard]] std::chrono::milliseconds third() const;
-  [[nodiscard]] Step next_removal() const;
-  [[nodiscard]] Step next_put() const;
+  template <class Wrong>
+  [[nodiscard]] Step step_for(What what, const Names& names, const std::string& last, const Wrong& wrong) const;
 
   const Settings settings_;
   Names wanted_;
