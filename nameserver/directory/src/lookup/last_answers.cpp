@@ -1,21 +1,16 @@
 #include "lookup/last_answers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lrpc::directory {
 
 void LastAnswers::store(const std::string& name, std::vector<PublishedName> hosts, Time now) {
-  if (const auto known = names_.find(name); known != names_.end()) {
-    order_.erase(known->second.place);
-    names_.erase(known);
-  }
+  names_.erase(name);
   if (hosts.empty() || oldest_.count() == 0) return;
-  if (names_.size() >= kMostNames) {
-    names_.erase(order_.front());
-    order_.pop_front();
-  }
-  order_.push_back(name);
-  names_.emplace(name, Entry{std::move(hosts), now, std::prev(order_.end())});
+  if (names_.size() >= kMostNames)
+    names_.erase(std::ranges::min_element(names_, {}, [](const auto& one) { return one.second.at; }));
+  names_.emplace(name, Entry{std::move(hosts), now});
 }
 
 std::optional<LastAnswers::Answer> LastAnswers::find(const std::string& name, Time now) const {

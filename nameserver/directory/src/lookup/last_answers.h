@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,7 +26,8 @@ class LastAnswers {
   /// `oldest`: older answers are not returned. Zero: none are kept.
   explicit LastAnswers(std::chrono::milliseconds oldest) noexcept : oldest_(oldest) {}
 
-  /// Replaces what is known of `name`. No hosts: forgets the name, so that a withdrawn name is not found again.
+  /// Replaces what is known of `name`. No hosts: forgets the name, so that a withdrawn name is not found again. Work:
+  /// the number of names.
   void store(const std::string& name, std::vector<PublishedName> hosts, Time now);
   [[nodiscard]] std::optional<Answer> find(const std::string& name, Time now) const;
   [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
@@ -36,11 +36,9 @@ class LastAnswers {
   struct Entry {
     std::vector<PublishedName> hosts;
     Time at;
-    std::list<std::string>::iterator place;
   };
   const std::chrono::milliseconds oldest_;
   std::map<std::string, Entry> names_;
-  std::list<std::string> order_;  ///< In the order of store(), the oldest first.
 };
 
 }  // namespace lrpc::directory

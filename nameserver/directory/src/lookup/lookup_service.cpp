@@ -23,10 +23,7 @@ class LookupService::Turn {
  public:
   Turn(LookupService& service, uid_t user) : service_(service), user_(user) {
     std::unique_lock lock(service_.mutex_);
-    service_.turn_.wait(lock, [&] {
-      const auto of_user = service_.asking_.find(user_);
-      return of_user == service_.asking_.end() || of_user->second < kMostAskingOfUser;
-    });
+    service_.turn_.wait(lock, [&] { return service_.asking_[user_] < kMostAskingOfUser; });
     ++service_.asking_[user_];
   }
   Turn(const Turn&) = delete;
@@ -44,13 +41,13 @@ class LookupService::Turn {
   const uid_t user_;
 };
 
-std::optional<LookupService::Found> LookupService::remembered_locked(const std::string& name) {
+Result<LookupService::Found> LookupService::remembered_locked(const std::string& name, const Error& why) {
   auto known = last_.find(name, Clock::now());
   Found found;
   found.age = milliseconds(1);  // at least 1: age 0 means an answer of etcd now
   if (known) found = {std::move(known->hosts), std::max(known->age, found.age), 0};
   add_own(name, found.hosts);
-  if (found.hosts.empty()) return std::nullopt;
+  if (found.hosts.empty()) return why;
   return found;
 }
 
@@ -80,15 +77,13 @@ void LookupService::refused(const std::string& name, std::size_t count) {
 std::optional<Result<LookupService::Found>> LookupService::spared(const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (etcd_failed_ == Time() || Clock::now() - etcd_failed_ >= kSpared) return std::nullopt;
-  if (auto known = remembered_locked(name)) return Result<Found>(*std::move(known));
-  return Result<Found>(Error(failure_));
+  return remembered_locked(name, failure_);
 }
 
 std::optional<Result<LookupService::Found>> LookupService::used_up(const std::string& name, uid_t user) {
   const std::lock_guard lock(mutex_);
   if (budgets_.spend(user, Clock::now())) return std::nullopt;
-  if (auto known = remembered_locked(name)) return Result<Found>(*std::move(known));
-  return Result<Found>(Error{Errc::limit_reached, "this user's programs look up names too often"});
+  return remembered_locked(name, {Errc::limit_reached, "this user's programs look up names too often"});
 }
 
 Result<LookupService::Found> LookupService::find(const std::string& name, uid_t user) {
@@ -109,8 +104,7 @@ Result<LookupService::Found> LookupService::ask(const std::string& name) {
       etcd_failed_ = Clock::now();
       failure_ = range.error();
     }
-    if (auto known = remembered_locked(name)) return *std::move(known);
-    return range.error();
+    return remembered_locked(name, range.error());
   }
   Found found;
   found.revision = range->revision;

@@ -91,7 +91,8 @@ class LookupService {
   Result<Found> ask(const std::string& name);
   /// The answer without etcd, if it has not answered lately.
   std::optional<Result<Found>> spared(const std::string& name);
-  std::optional<Found> remembered_locked(const std::string& name);
+  /// What is known without etcd; if that is nothing, `why`.
+  Result<Found> remembered_locked(const std::string& name, const Error& why);
   /// Replaces etcd's entry for this machine by what this machine publishes, if anything: etcd's may be old, missing, or
   /// somebody else's.
   void add_own(const std::string& name, std::vector<PublishedName>& hosts) const;

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <list>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "etcd/published_name.h"

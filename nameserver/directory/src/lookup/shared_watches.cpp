@@ -10,14 +10,7 @@ using Clock = std::chrono::steady_clock;
 class SharedWatches::Waiting {
  public:
   Waiting(SharedWatches& all, const std::string& prefix) : all_(all), prefix_(prefix), lock_(all.mutex_) {
-    std::shared_ptr<Watch>& known = all_.watches_[prefix_];
-    try {
-      if (known == nullptr) known = std::make_shared<Watch>();
-    } catch (...) {
-      all_.watches_.erase(prefix_);
-      throw;
-    }
-    watch_ = known;
+    watch_ = all_.watches_.try_emplace(prefix_, std::make_shared<Watch>()).first->second;
     ++watch_->waiting;
   }
   Waiting(const Waiting&) = delete;
