@@ -7,7 +7,6 @@
 #include <charconv>
 #include <exception>
 #include <initializer_list>
-#include <optional>
 #include <utility>
 
 #include "lrpc/detail/shim/system/fd.h"
@@ -22,22 +21,19 @@ constexpr std::size_t kMostEndpoints = 16;
 
 /// "http://HOST[:PORT]" or "https://...", without a user, a path or anything else.
 bool is_endpoint(std::string_view text) {
-  for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!text.starts_with(scheme)) continue;
-    text.remove_prefix(scheme.size());
-    const std::size_t colon = text.find(':');
-    const std::string_view host = text.substr(0, colon);
-    const auto of_a_host = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
-    };
-    if (host.empty() || host.size() > 253 || !std::ranges::all_of(host, of_a_host)) return false;
-    if (colon == std::string_view::npos) return true;
-    const std::string_view port = text.substr(colon + 1);
-    unsigned number = 0;
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-    return error == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65535;
-  }
-  return false;
+  if (!text.starts_with("http://") && !text.starts_with("https://")) return false;
+  text.remove_prefix(text.find("//") + 2);
+  const std::size_t colon = text.find(':');
+  const std::string_view host = text.substr(0, colon);
+  const auto of_a_host = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-';
+  };
+  if (host.empty() || host.size() > 253 || !std::ranges::all_of(host, of_a_host)) return false;
+  if (colon == std::string_view::npos) return true;
+  const std::string_view port = text.substr(colon + 1);
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  return error == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65535;
 }
 
 bool is_prefix(std::string_view text) {
@@ -202,10 +198,8 @@ Result<Config> read_config(const std::string& path) {
   std::string password_file;
   auto config = parse(text, password_file);
   if (!config) return Error{config.code(), path + ": " + config.error().message()};
-  if (config->etcd) {
-    if (Status there = check_tls_files(*config); !there)
-      return Error{there.code(), path + ": " + there.error().message()};
-  }
+  if (Status there = config->etcd ? check_tls_files(*config) : Status(); !there)
+    return Error{there.code(), path + ": " + there.error().message()};
   if (password_file.empty()) return config;
   if (auto read = shim::read_own_file(password_file, {.most = kLongestFile, .secret = true}, text); !read)
     return read.error();

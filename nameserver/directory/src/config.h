@@ -1,17 +1,4 @@
-// lrpc-directory's configuration file, in TOML of ASCII characters:
-//
-//   directory = "etcd"                            # "local", the default: names stay on this machine
-//   [etcd]
-//   endpoints = ["https://10.0.0.1:2379", ...]    # at most 16
-//   prefix = "/lrpc"                              # of all keys
-//   lease = 30                                    # seconds that etcd keeps the names of a silent host; 2 to 3600
-//   user = "lrpc"                                 # with password_file
-//   password_file = "/etc/lrpc/etcd-password"     # its first line; only its owner may be able to read the file
-//   ca = "/etc/lrpc/etcd/ca.pem"                  # default: the system's authorities
-//   certificate = "/etc/lrpc/etcd/host.pem"       # with key
-//   key = "/etc/lrpc/etcd/host-key.pem"
-//   [lookup]
-//   oldest = 300                                  # seconds: without etcd, older answers are not given; 0: none are
+// lrpc-directory's configuration file, in TOML of ASCII characters. docs/DIRECTORY.md has an example with all options.
 #pragma once
 
 #include <chrono>
@@ -19,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "etcd/etcd.h"
 #include "lrpc/detail/shim/result.h"

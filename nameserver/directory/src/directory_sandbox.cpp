@@ -10,12 +10,10 @@ namespace lrpc::directory {
 
 sandbox::Options sandbox_of_directory(const Config& config) {
   using sandbox::Group;
-  // It is a server for this machine's clients, and a client of etcd.
+  // It is a server for this machine's clients, and a client of etcd. Datagrams are for the resolver.
   sandbox::Options options;
   options.groups = sandbox::server_domain();
-  options.groups.push_back(Group::streams);
-  options.groups.push_back(Group::datagrams);  // for the resolver
-  options.groups.push_back(Group::read_files);
+  for (const Group one : {Group::streams, Group::datagrams, Group::read_files}) options.groups.push_back(one);
   for (const std::string& endpoint : config.server.endpoints) options.tcp_connect.push_back(port_of(endpoint));
   options.tcp_connect.push_back(53);
   // systemd-resolved replaces its files, and /etc/resolv.conf is usually a link to one: so allow their directory. Not

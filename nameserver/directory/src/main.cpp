@@ -4,10 +4,8 @@
 
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "config.h"
 #include "directory_sandbox.h"
@@ -20,25 +18,24 @@
 #include "publish/publisher.h"
 #include "serving.h"
 
+namespace lrpc::directory {
 namespace {
 
-using lrpc::directory::Config;
-
 struct CommandLine {
-  std::string config = lrpc::directory::kSystemConfig;
+  std::string config = kSystemConfig;
   std::string nameserver;
   bool check = false;
-  lrpc::daemon::Options common;
+  daemon::Options common;
 };
 
-void declare(lrpc::command_line::Program& program, CommandLine& line) {
+void declare(command_line::Program& program, CommandLine& line) {
   program.version("lrpc-directory " LRPC_VERSION);
   program.option("--config", line.config, "The configuration file").help_text("FILE").show_default().not_empty();
   program.option("--nameserver", line.nameserver, "Socket of lrpcd (default: where every program looks)")
       .help_text("SOCKET")
       .not_empty();
   program.flag("--check", line.check, "Say what is wrong with the configuration, or what it says, and exit");
-  lrpc::daemon::declare(program, line.common, "before it connects", "ready");
+  daemon::declare(program, line.common, "before it connects", "ready");
 }
 
 int complain(const std::string& what) {
@@ -47,18 +44,18 @@ int complain(const std::string& what) {
 }
 
 /// Checks that the TLS files can still be read without capabilities: root may have read them by a capability.
-lrpc::Status still_reads(const Config& config) {
-  lrpc::Status reads = lrpc::directory::check_tls_files(config);
+Status still_reads(const Config& config) {
+  Status reads = check_tls_files(config);
   if (reads) return reads;
-  return lrpc::Error{reads.code(), reads.error().message() +
-                                       " (without any capability, which lrpc-directory gives up: its user or one of "
-                                       "its groups must be able to read this file)"};
+  return Error{reads.code(), reads.error().message() +
+                                 " (without any capability, which lrpc-directory gives up: its user or one of "
+                                 "its groups must be able to read this file)"};
 }
 
 /// From here on it can reach only etcd's ports and Unix sockets, and read only what TLS and the resolver need.
-lrpc::Status shut_in(const CommandLine& line, const Config& config) {
-  auto shut = lrpc::daemon::shut_in(line.common, lrpc::directory::sandbox_of_directory(config));
-  if (line.common.sandbox == "off") shut = lrpc::sandbox::drop_capabilities(0);
+Status shut_in(const CommandLine& line, const Config& config) {
+  auto shut = daemon::shut_in(line.common, sandbox_of_directory(config));
+  if (line.common.sandbox == "off") shut = sandbox::drop_capabilities(0);
   return shut ? still_reads(config) : shut;
 }
 
@@ -70,74 +67,73 @@ std::string endpoints_of(const Config& config) {
 
 int check(const Config& config) {
   if (!config.etcd) return std::puts("directory = \"local\": names stay on this machine"), 0;
-  if (auto dropped = lrpc::sandbox::drop_capabilities(0); !dropped) return complain(dropped.error().message());
+  if (auto dropped = sandbox::drop_capabilities(0); !dropped) return complain(dropped.error().message());
   if (auto reads = still_reads(config); !reads) return complain(reads.error().message());
   std::printf("directory = \"etcd\": %s, keys below %s, a lease of %lld s, %s, %s\n", endpoints_of(config).c_str(),
               config.prefix.c_str(), static_cast<long long>(config.lease.count()),
               config.server.user.empty() ? "no user" : ("user " + config.server.user).c_str(),
               config.server.tls.certificate.empty() ? "no certificate of its own" : "with a certificate");
-  if (const auto risk = lrpc::directory::risk_of(config)) std::printf("warning: %s\n", risk->c_str());
+  if (const auto risk = risk_of(config)) std::printf("warning: %s\n", risk->c_str());
   return 0;
 }
 
 /// Runs until a signal ends it. Destroys in reverse order: first the lookups, then the names.
 int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
-  lrpc::directory::Etcd for_lookups(config.server);
-  lrpc::directory::Etcd etcd(
-      config.server);  // its own connections, so that lookups do not delay the keep-alives of the lease
-  lrpc::directory::PublisherOptions publishing;
+  Etcd for_lookups(config.server);
+  Etcd etcd(config.server);  // its own connections, so that lookups do not delay the keep-alives of the lease
+  PublisherOptions publishing;
   publishing.nameserver = line.nameserver;
   publishing.prefix = config.prefix;
   publishing.policy.ttl = config.lease;
-  const lrpc::directory::Log log = [](lrpc::directory::Severity severity, const std::string& text) {
-    spdlog::log(severity == lrpc::directory::Severity::warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
+  const Log log = [](Severity severity, const std::string& text) {
+    spdlog::log(severity == Severity::warning ? spdlog::level::warn : spdlog::level::info, "{}", text);
   };
   publishing.log = log;
-  lrpc::directory::Publisher publisher(etcd, std::move(publishing));
-  lrpc::directory::LookupService lookups(for_lookups,
-                                         {config.prefix, config.oldest, [&] { return publisher.own(); },
-                                          [&](const std::string& name) { return publisher.own_name(name); }, log});
-  const std::uint64_t descriptors = lrpc::shim::descriptor_limit();
-  lrpc::ServerOptions serving = lrpc::directory::serving_options(descriptors);
-  if (const std::string few = lrpc::directory::few_imports(serving, descriptors); !few.empty()) spdlog::warn("{}", few);
+  Publisher publisher(etcd, std::move(publishing));
+  LookupService lookups(for_lookups, {config.prefix, config.oldest, [&] { return publisher.own(); },
+                                      [&](const std::string& name) { return publisher.own_name(name); }, log});
+  const std::uint64_t descriptors = shim::descriptor_limit();
+  ServerOptions serving = serving_options(descriptors);
+  if (const std::string few = few_imports(serving, descriptors); !few.empty()) spdlog::warn("{}", few);
   serving.nameserver = line.nameserver;
-  lrpc::Server server(std::move(serving));
-  const auto export_it = [&]() -> lrpc::Status {
-    auto exported = lrpc::directory::Directory::export_to(server, std::string(lrpc::shim::kDirectoryName), lookups);
-    return exported ? lrpc::Status() : exported.error();
+  Server server(std::move(serving));
+  const auto export_it = [&]() -> Status {
+    auto exported = Directory::export_to(server, std::string(shim::kDirectoryName), lookups);
+    return exported ? Status() : exported.error();
   };
-  if (auto exported = lrpc::daemon::do_unless_told_to_end(export_it); !exported)
-    return complain(exported.error().message());
+  if (auto exported = daemon::do_unless_told_to_end(export_it); !exported) return complain(exported.error().message());
   // Not before this is certainly the machine's only lrpc-directory: a second one would take over the names, and remove
   // them with its lease.
   publisher.begin();
   std::printf("lrpc-directory %s uses etcd at %s\n", LRPC_VERSION, endpoints_of(config).c_str());
   std::fflush(stdout);
-  if (auto told = lrpc::daemon::tell_ready(line.common); !told) return complain(told.error().message());
+  if (auto told = daemon::tell_ready(line.common); !told) return complain(told.error().message());
   for (int number = 0; ::sigwait(&ends, &number) != 0;) continue;
   spdlog::info("stops");
-  lrpc::daemon::let_signals_kill();
+  daemon::let_signals_kill();
   lookups.stop();
   return 0;
 }
 
 int serve(const CommandLine& line, const Config& config) {
   // Before anything else, so that nobody can read the password out of this process.
-  if (auto ready = lrpc::daemon::start("lrpc-directory", line.common); !ready) return complain(ready.error().message());
-  lrpc::shim::raise_descriptor_limit();  // each binding takes two
+  if (auto ready = daemon::start("lrpc-directory", line.common); !ready) return complain(ready.error().message());
+  shim::raise_descriptor_limit();  // each binding takes two
   sigset_t ends;
   ::sigemptyset(&ends);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&ends, number);
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
-  if (const auto risk = lrpc::directory::risk_of(config)) spdlog::warn("{}", *risk);
-  if (auto started = lrpc::directory::start_http(); !started) return complain(started.error().message());
+  if (const auto risk = risk_of(config)) spdlog::warn("{}", *risk);
+  if (auto started = start_http(); !started) return complain(started.error().message());
   if (auto shut = shut_in(line, config); !shut) return complain(shut.error().message());
   return run(line, config, ends);
 }
 
 }  // namespace
+}  // namespace lrpc::directory
 
 int main(int argc, char** argv) {
+  using namespace lrpc::directory;
   lrpc::command_line::Program program(
       "The directory of lrpc: publishes this machine's names in etcd and looks up those of other machines.",
       "lrpc-directory");
@@ -145,7 +141,7 @@ int main(int argc, char** argv) {
   declare(program, line);
   if (const auto status = program.parse(argc, argv)) return *status;
   try {
-    const auto config = lrpc::directory::read_config(line.config);
+    const auto config = read_config(line.config);
     if (!config) return complain(config.error().message());
     if (line.check) return program.printed(check(*config));
     if (!config->etcd)

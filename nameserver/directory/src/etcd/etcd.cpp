@@ -117,12 +117,15 @@ Result<std::string> Etcd::ask_at(Http& connection, std::size_t endpoint, const c
   }
 }
 
-Result<std::string> Etcd::ask_with(Http& connection, const char* path, const std::string& body) {
+Result<std::string> Etcd::ask(const char* path, const std::string& body) {
+  Loan loan(*this);
+  const auto connection = loan.connection();
+  if (!connection) return connection.error();
   const std::size_t first = current_.load(std::memory_order_relaxed);
   Error last;
   for (std::size_t i = 0; i < options_.endpoints.size(); ++i) {
     const std::size_t endpoint = (first + i) % options_.endpoints.size();
-    auto answer = ask_at(connection, endpoint, path, body);
+    auto answer = ask_at(**connection, endpoint, path, body);
     if (answer || answer.code() != Errc::remote_unavailable) {
       current_.store(endpoint, std::memory_order_relaxed);
       return answer;
@@ -131,13 +134,6 @@ Result<std::string> Etcd::ask_with(Http& connection, const char* path, const std
     last = answer.error();
   }
   return last;
-}
-
-Result<std::string> Etcd::ask(const char* path, const std::string& body) {
-  Loan loan(*this);
-  const auto connection = loan.connection();
-  if (!connection) return connection.error();
-  return ask_with(**connection, path, body);
 }
 
 template <class Read>

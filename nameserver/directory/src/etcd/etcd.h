@@ -78,7 +78,6 @@ class Etcd {
   /// As above; returns what `read` makes of the answer.
   template <class Read>
   std::invoke_result_t<Read, const std::string&> ask(const char* path, const std::string& body, Read read);
-  Result<std::string> ask_with(Http& connection, const char* path, const std::string& body);
   Result<std::string> ask_at(Http& connection, std::size_t endpoint, const char* path, const std::string& body);
   /// A token of `endpoint`'s cluster. `refused` is a token that was not accepted, or empty.
   Result<std::string> token(Http& connection, std::size_t endpoint, const std::string& refused);

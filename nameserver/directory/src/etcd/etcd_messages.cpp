@@ -36,9 +36,6 @@ Error end_of_watch(const Json& result) {
   return {Errc::remote_unavailable, "etcd has ended the watch"};
 }
 
-/// The message in a stream's answer, which encloses each message in a "result".
-const Json* result_of(const Json& line) { return member(line, "result"); }
-
 Result<Lease> lease_of(const Json& answer) {
   const auto id = integer_of(answer, "ID");
   const std::int64_t ttl = integer_of(answer, "TTL").value_or(0);  // protobuf omits zeros
@@ -76,10 +73,9 @@ Result<Range> read_range(std::string_view body) {
     if (!found->is_array()) return malformed("range");
     for (const Json& one : *found) {
       auto key = bytes_of(one, "key");
-      if (!key) return malformed("range");
       // An empty value is omitted.
       auto value = member(one, "value") == nullptr ? std::string() : bytes_of(one, "value");
-      if (!value) return malformed("range");
+      if (!key || !value) return malformed("range");
       range.found.push_back({*std::move(key), *std::move(value)});
     }
   }
@@ -103,7 +99,7 @@ Result<Lease> read_grant(std::string_view body) {
 
 Result<Lease> read_keep_alive(std::string_view body) {
   const auto answer = parse_json(body);
-  const Json* const result = answer ? result_of(*answer) : nullptr;
+  const Json* const result = answer ? member(*answer, "result") : nullptr;  // a stream encloses each message in one
   if (result == nullptr) return malformed("answer to a keep-alive");
   return lease_of(*result);
 }
@@ -171,7 +167,7 @@ std::string watch_request(const std::string& prefix, std::int64_t from) {
 Result<Changes> read_changes(std::string_view line) {
   const auto answer = parse_json(line);
   if (!answer) return malformed("watch");
-  const Json* const result = result_of(*answer);
+  const Json* const result = member(*answer, "result");
   if (result == nullptr) {
     if (member(*answer, "error") != nullptr) return Error{Errc::remote_unavailable, "etcd has ended the watch"};
     return malformed("watch");

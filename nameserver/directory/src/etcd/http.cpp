@@ -99,22 +99,27 @@ Error too_long(const Http::Request& request) {
   return {Errc::limit_reached, request.url + ": the answer is longer than " + std::to_string(request.most) + " bytes"};
 }
 
+/// What libcurl calls for each part of an answer.
+template <class Answer>
+std::size_t take_part(char* bytes, std::size_t, std::size_t count, void* into) {
+  auto& answer = *static_cast<Answer*>(into);
+  try {
+    if (answer.takes({bytes, count})) return count;
+  } catch (...) {  // no memory: an exception must not pass libcurl's C frames
+    answer.over = true;
+  }
+  return 0;
+}
+
 struct Whole {
-  std::string body;
   std::size_t most = 0;
+  std::string body{};
   bool over = false;
 
-  static std::size_t write(char* bytes, std::size_t, std::size_t count, void* into) {
-    auto& self = *static_cast<Whole*>(into);
-    self.over = self.over || count > self.most - self.body.size();
-    if (self.over) return 0;
-    try {
-      self.body.append(bytes, count);
-      return count;
-    } catch (...) {  // no memory: an exception must not pass libcurl's C frames
-      self.over = true;
-      return 0;
-    }
+  bool takes(std::string_view part) {
+    over = part.size() > most - body.size();
+    if (!over) body.append(part);
+    return !over;
   }
 };
 
@@ -122,7 +127,7 @@ struct Lines {
   const std::function<bool(std::string_view)>* on_line = nullptr;
   const std::atomic<bool>* stop = nullptr;
   std::size_t most = 0;
-  std::string rest;  ///< The beginning of a line that has not ended yet.
+  std::string rest{};  ///< The beginning of a line that has not ended yet.
   bool over = false;
   bool enough = false;
 
@@ -135,18 +140,12 @@ struct Lines {
     rest.erase(0, std::min(begin, rest.size()));
     return !enough;
   }
-  static std::size_t write(char* bytes, std::size_t, std::size_t count, void* into) {
-    auto& self = *static_cast<Lines*>(into);
-    self.over = count > self.most || self.rest.size() > self.most - count;
-    if (self.over) return 0;
-    try {
-      const std::size_t seen = self.rest.size();
-      self.rest.append(bytes, count);
-      return self.pass_on(seen) ? count : 0;
-    } catch (...) {
-      self.over = true;
-      return 0;
-    }
+  bool takes(std::string_view part) {
+    over = part.size() > most || rest.size() > most - part.size();
+    if (over) return false;
+    const std::size_t seen = rest.size();
+    rest.append(part);
+    return pass_on(seen);
   }
   static int progress(void* into, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     auto& self = *static_cast<Lines*>(into);
@@ -161,16 +160,14 @@ Result<HttpReply> Http::post(const Request& request) {
   Headers headers;
   CURL* const handle = easy_->handle;
   if (auto ready = prepare(handle, easy_->error.data(), easy_->tls, request, headers); !ready) return ready.error();
-  Whole whole;
-  whole.most = request.most;
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &Whole::write);
+  Whole whole{.most = request.most};
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &take_part<Whole>);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &whole);
   const CURLcode code = curl_easy_perform(handle);
   if (whole.over) return too_long(request);
   if (code != CURLE_OK) return unreachable(request, code, easy_->error.data());
-  HttpReply reply;
+  HttpReply reply{0, std::move(whole.body)};
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &reply.status);
-  reply.body = std::move(whole.body);
   return reply;
 }
 
@@ -179,11 +176,8 @@ Result<long> Http::stream(const Request& request, const std::function<bool(std::
   Headers headers;
   CURL* const handle = easy_->handle;
   if (auto ready = prepare(handle, easy_->error.data(), easy_->tls, request, headers); !ready) return ready.error();
-  Lines lines;
-  lines.on_line = &on_line;
-  lines.stop = &stop;
-  lines.most = request.most;
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &Lines::write);
+  Lines lines{.on_line = &on_line, .stop = &stop, .most = request.most};
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &take_part<Lines>);
   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &lines);
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, &Lines::progress);

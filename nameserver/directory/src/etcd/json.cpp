@@ -6,7 +6,6 @@
 #include "etcd/base64.h"
 
 namespace lrpc::directory {
-
 namespace {
 
 /// Whether arrays and objects in it are nested no deeper than kDeepestJson. (The parser's own callbacks would say so,

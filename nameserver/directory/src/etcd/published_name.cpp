@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -29,10 +30,8 @@ std::optional<std::uint16_t> version(const Json& value, const char* key) {
 }
 
 bool printable_name(std::string_view text) {
-  if (text.empty() || text.size() > shim::kMaxNameLength) return false;
-  for (const char c : text)
-    if (c <= ' ' || c > '~') return false;
-  return true;
+  return !text.empty() && text.size() <= shim::kMaxNameLength &&
+         std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
 }  // namespace
@@ -44,10 +43,8 @@ std::string host_text(Host host) {
 }
 
 std::optional<Host> parse_host(std::string_view text) {
-  if (text.size() >= INET_ADDRSTRLEN) return std::nullopt;
   in_addr address{};
-  const std::string whole(text);
-  if (whole.size() != text.size() || inet_pton(AF_INET, whole.c_str(), &address) != 1) return std::nullopt;
+  if (inet_pton(AF_INET, std::string(text).c_str(), &address) != 1) return std::nullopt;
   const Host host = ntohl(address.s_addr);
   const Host network = host >> 24;
   if (network == 0 || network == 127 || network >= 224) return std::nullopt;
