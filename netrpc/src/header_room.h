@@ -34,6 +34,16 @@ inline constexpr std::size_t kSurelyCarried = 512;
   return less_header(outcome, request, size);
 }
 
+/// Puts `header` in front of `message`. False: there is no memory, and the message is unchanged.
+template <class Header>
+[[nodiscard]] bool push_header(const Header& header, Message& message) noexcept {
+  std::byte* const to = message.push(Header::kSize);
+  if (to == nullptr) [[unlikely]]
+    return false;
+  header.encode(to);
+  return true;
+}
+
 /// Makes room for a header of `size` bytes in front of a reply, and returns where to write it. Null: there is no
 /// memory, and the reply is now empty; without its header it tells the client that the call has failed. `pool`: for a
 /// reply that has none.

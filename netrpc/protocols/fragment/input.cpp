@@ -1,10 +1,13 @@
 // Upwards: finding the session of a packet, putting messages together, and asking for what is missing.
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 
 #include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/protocols/fragment/protocol.h"
 #include "netrpc/src/dropped.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::fragment {
 
@@ -73,64 +76,38 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
   // If no layer below knows the peer's host, it is the one that the packet names, unless a device address identifies
   // it.
   if (!peer.known() && !lower.participants().remote.ethernet.known()) peer = header.clnt_host;
-  if (peer.known() && header.clnt_host != peer) {
-    ++counted.refused;
-    return nullptr;
-  }
+  if (peer.known() && header.clnt_host != peer) return dropped(counted.refused, nullptr);
   const PeerKey key = peer_key(host(), peer, lower.participants(), header.protocol_num);
   if (auto* const known = static_cast<FragmentSession*>(sessions_.find(key))) {
-    if (header.svr_host != known->local_ || header.clnt_host != known->remote_) {
-      ++counted.refused;
-      return nullptr;
-    }
+    if (header.svr_host != known->local_ || header.clnt_host != known->remote_)
+      return dropped(counted.refused, nullptr);
     known->lower_.hear(lower);
     return known;
   }
   Protocol** const high = enabled_.resolve(header.protocol_num);
-  if (high == nullptr || header.type == kRequest) {
-    ++counted.no_session;
-    return nullptr;
-  }
+  if (high == nullptr || header.type == kRequest) return dropped(counted.no_session, nullptr);
   ParticipantSet participants = lower.participants();
   participants.protocol = header.protocol_num;
   participants.local.host = header.svr_host;
   participants.remote.host = peer;
-  control::LocalHost local;
-  if (control::ask(lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
-  if (header.svr_host != local.host) {
-    ++counted.refused;
-    return nullptr;
-  }
+  if (header.svr_host != local_host(lower)) return dropped(counted.refused, nullptr);
   auto made = make_session(**high, participants, key, SessionRef(&lower), true, header.clnt_host);
-  if (!made) {
-    ++counted.refused;
-    return nullptr;
-  }
+  if (!made) return dropped(counted.refused, nullptr);
   FragmentSession* const session = *made;
-  if ((*high)->open_done(*session, participants) != Errc::ok) {
-    sessions_.remove(*session);
-    ++counted.refused;
-    return nullptr;
-  }
-  return session;
-}
-
-Reassembly* FragmentSession::find_incomplete(std::uint32_t sequence) noexcept {
-  Reassembly* reassembly = incomplete_.last();
-  while (reassembly != nullptr && reassembly->sequence != sequence) reassembly = incomplete_.before(*reassembly);
-  return reassembly;
+  if ((*high)->open_done(*session, participants) == Errc::ok) return session;
+  sessions_.remove(*session);
+  return dropped(counted.refused, nullptr);
 }
 
 bool FragmentSession::finished_before(std::uint32_t sequence) const noexcept {
-  const std::size_t known = std::min(finished_count_, finished_.size());
-  return std::find(finished_.begin(), finished_.begin() + static_cast<std::ptrdiff_t>(known), sequence) !=
-         finished_.begin() + static_cast<std::ptrdiff_t>(known);
+  const auto known = std::span(finished_).first(std::min(finished_count_, finished_.size()));
+  return std::ranges::find(known, sequence) != known.end();
 }
 
 void FragmentSession::fragment_arrived(const Header& header, Message message) noexcept {
   FragmentProtocol& all = fragments();
   may_ask_ = std::min(may_ask_ + kRequestsForEach, kMostRequests);
-  Reassembly* reassembly = find_incomplete(header.sequence_num);
+  Reassembly* reassembly = newest_of(incomplete_, header.sequence_num);
   if (reassembly == nullptr) {
     if (finished_before(header.sequence_num)) return duplicate_arrived(header);
     reassembly = all.begin(*this, header);
@@ -155,10 +132,9 @@ void FragmentSession::fragment_arrived(const Header& header, Message message) no
   all.incomplete_bytes_ += cost;
   reassembly->fragments[index] = std::move(message);
   reassembly->received |= header.frag_mask;
-  const auto wanted = static_cast<std::uint16_t>((1U << header.num_frag) - 1);
   learn(*reassembly, header);
   reassembly->requests = 0;
-  if (reassembly->received == wanted) {
+  if (reassembly->missing() == 0) {
     Message whole = std::move(reassembly->fragments[0]);
     bool joined = true;
     for (unsigned i = 1; i < header.num_frag; ++i) joined = joined && whole.append(std::move(reassembly->fragments[i]));
@@ -205,13 +181,13 @@ void FragmentSession::learn(Reassembly& reassembly, const Header& header) noexce
 
 /// The missing fragments that something sent later has overtaken.
 std::uint16_t FragmentSession::overtaken(const Reassembly& reassembly, const Header& header) const noexcept {
-  const auto missing = static_cast<std::uint16_t>(((1U << reassembly.num_frag) - 1) & ~reassembly.received);
+  const std::uint16_t missing = reassembly.missing();
   // The fragments of an answer are sent in their order, after the burst and after the answers to earlier requests.
   const bool answer = header.type == kAgain && (reassembly.asked_last & header.frag_mask) != 0;
   if (answer && reordering_ == Duration::zero())
     return static_cast<std::uint16_t>(missing & ~(reassembly.asked_last & ~(header.frag_mask - 1U)));
   const int highest = std::bit_width(reassembly.received) - 1;
-  const auto gaps = static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked);
+  const std::uint16_t gaps = reassembly.gaps();
   const bool enough = highest + 1 == reassembly.num_frag || highest - std::countr_zero(gaps) >= kReordering;
   return enough ? gaps : std::uint16_t{0};
 }
@@ -247,18 +223,15 @@ void FragmentSession::ask_for(Reassembly& reassembly, std::uint16_t missing) noe
   reassembly.asked |= missing;
   reassembly.asked_last = missing;
   reassembly.asked_at = all.host().now();
-  Header header;
-  header.type = kRequest;
-  header.clnt_host = local_;
-  header.svr_host = remote_;
-  header.protocol_num = key().protocol;
-  header.sequence_num = reassembly.sequence;
-  header.num_frag = reassembly.num_frag;
-  header.frag_mask = missing;
-  Message request = Message::make(all.host().pool(), 0);
-  std::byte* const to = request.push(Header::kSize);
-  if (to == nullptr) return;
-  header.encode(to);
+  const Header header{.type = kRequest,
+                      .clnt_host = local_,
+                      .svr_host = remote_,
+                      .protocol_num = key().protocol,
+                      .sequence_num = reassembly.sequence,
+                      .num_frag = reassembly.num_frag,
+                      .frag_mask = missing};
+  Message request(all.host().pool());
+  if (!push_header(header, request)) return;
   ++all.counted.sent;
   // The answer may arrive before push() returns: do not touch the reassembly afterwards. A failure counts as a loss.
   static_cast<void>(lower_->push(std::move(request)));
@@ -305,18 +278,17 @@ bool FragmentProtocol::make_room(const Reassembly& reassembly, std::size_t size)
 /// Nothing has arrived for as long as it should take, or a gap has not closed by itself.
 void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
   FragmentSession& session = *reassembly.session;
-  const auto missing = static_cast<std::uint16_t>(((1U << reassembly.num_frag) - 1) & ~reassembly.received);
   if (reassembly.gap_since != Time::zero()) {
     session.reordering_ -= session.reordering_ / 16;
     if (session.reordering_ < kShortest) session.reordering_ = Duration::zero();
-    const int highest = std::bit_width(reassembly.received) - 1;
     host().events().schedule(reassembly.silence, session.answer_time_.timeout());
-    return session.ask_for(reassembly, static_cast<std::uint16_t>(missing & ((1U << highest) - 1) & ~reassembly.asked));
+    return session.ask_for(reassembly, reassembly.gaps());
   }
   if (reassembly.requests >= options_.requests) {
     ++counted.failed;
     return finish(reassembly);
   }
+  const std::uint16_t missing = reassembly.missing();
   if ((reassembly.asked & missing) != 0 && session.may_ask()) session.asked_again_ = reassembly.sequence;
   // Other messages do not wait longer: a request or its answer is more likely lost than late.
   host().events().schedule(reassembly.silence,

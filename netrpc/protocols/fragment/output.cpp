@@ -73,7 +73,7 @@ Errc FragmentSession::push_large(Message message) noexcept {
       return Errc::ok;
     }
     Message all_of_it;
-    if (SavedMessage* const copy = find_saved(sequence)) {
+    if (SavedMessage* const copy = newest_of(saved_, sequence)) {
       all_of_it = copy->message.share();
       fragments().discard(*copy);
     }
@@ -122,19 +122,13 @@ void FragmentSession::discard_expired() {
   if (!saved_.empty()) all.host().events().schedule(expiry_, saved_.first()->expires - now);
 }
 
-SavedMessage* FragmentSession::find_saved(std::uint32_t sequence) noexcept {
-  SavedMessage* saved = saved_.last();
-  while (saved != nullptr && saved->sequence != sequence) saved = saved_.before(*saved);
-  return saved;
-}
-
 void FragmentSession::request_arrived(const Header& header) noexcept {
   FragmentProtocol& all = fragments();
   if (header.num_frag < 2 || header.num_frag > Header::kMaxFragments || header.frag_mask == 0 || header.len != 0 ||
       std::bit_width(header.frag_mask) > header.num_frag)
     return dropped(all.counted.malformed);
   const Time now = all.host().now();
-  SavedMessage* const saved = find_saved(header.sequence_num);
+  SavedMessage* const saved = newest_of(saved_, header.sequence_num);
   // If this host stood still, the expiry timer is late: the receiver may have forgotten what it had of the message.
   const bool kept = saved != nullptr && now < saved->expires;
   if (!kept || saved->num_frag != header.num_frag || saved->answered >= kMaxAnswers)

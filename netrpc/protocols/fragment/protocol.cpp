@@ -51,12 +51,8 @@ FragmentSession::~FragmentSession() {
 }
 
 void FragmentSession::learn_fragment_size() {
-  std::size_t carried = control::carried_uncut(*lower_);
-  if (carried == 0) carried = fragments().uncut();
-  carried = std::min<std::size_t>(carried, 65535);
-  const std::size_t room = carried > Header::kSize ? carried - Header::kSize : 1;
-  const std::size_t wanted = fragments().options_.fragment_size;
-  fragment_size_ = wanted != 0 ? std::min(wanted, room) : room;
+  const std::size_t carried = control::carried_uncut(*lower_);
+  fragment_size_ = fragments().data_in(carried != 0 ? carried : fragments().uncut());
 }
 
 void FragmentSession::follow_lower() noexcept {
@@ -106,10 +102,8 @@ Status FragmentProtocol::enable_lower() {
 Result<FragmentSession*> FragmentProtocol::make_session(Protocol& high, const ParticipantSet& participants,
                                                         const PeerKey& key, SessionRef lower, bool heard,
                                                         HostAddress remote) {
-  control::LocalHost local;
-  if (control::ask(*lower, local) != Errc::ok || !local.host.known()) local.host = host().address();
-  auto* const session =
-      new FragmentSession(*this, high, participants, key, std::move(lower), heard, local.host, remote);
+  const HostAddress local = local_host(*lower);
+  auto* const session = new FragmentSession(*this, high, participants, key, std::move(lower), heard, local, remote);
   if (!sessions_.add(*session, heard ? SessionCache::Origin::of_peer : SessionCache::Origin::opened))
     return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
   return session;
@@ -126,8 +120,7 @@ Result<SessionRef> FragmentProtocol::open(Protocol& high, const ParticipantSet& 
     static_cast<FragmentSession*>(known)->opened_ = true;
     return SessionRef(known);
   }
-  static_cast<void>(
-      enable_lower());  // if this fails, the opening of the lower session fails, too, or answers come through it
+  (void)enable_lower();  // if this fails, the opening of the lower session fails, too, or answers come through it
   auto lower = lower_.open(*this, Way::by_host(for_lower(participants)));
   if (!lower) return lower.error();
   auto session = make_session(high, participants, key, *lower, false, participants.remote.host);
@@ -155,15 +148,26 @@ std::size_t FragmentProtocol::uncut() const noexcept {
   return 1480;  // an Ethernet frame with an IP header
 }
 
+/// Bytes of data in a fragment where the layer below carries `packet` bytes uncut.
+std::size_t FragmentProtocol::data_in(std::size_t packet) const noexcept {
+  const std::size_t carried = std::min<std::size_t>(packet, 65535);
+  const std::size_t room = carried > Header::kSize ? carried - Header::kSize : 1;
+  return options_.fragment_size != 0 ? std::min(options_.fragment_size, room) : room;
+}
+
+/// This host's address as the peers of `lower` know it.
+HostAddress FragmentProtocol::local_host(Session& lower) const noexcept {
+  control::LocalHost local;
+  return control::ask(lower, local) == Errc::ok && local.host.known() ? local.host : host().address();
+}
+
 Errc FragmentProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, sessions_.size(), saved_.size() + incomplete_.size())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request) || std::holds_alternative<control::MakeRoom>(request)) {
     sessions_.drop_idle();
     return Errc::ok;
   }
-  const std::size_t room = std::min<std::size_t>(uncut(), 65535);
-  const std::size_t cut =
-      options_.fragment_size != 0 ? std::min(options_.fragment_size, room - Header::kSize) : room - Header::kSize;
+  const std::size_t cut = data_in(uncut());
   if (control::answered(request, control::MaximumMessage{cut * options_.fragments})) return Errc::ok;
   if (control::answered(request, control::OptimumMessage{cut})) return Errc::ok;
   // It cuts to what goes uncut below, so that VIP need not keep IP ready for it (RPC in the x-Kernel §3.1).

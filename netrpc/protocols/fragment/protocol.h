@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <optional>
 #include <string>
 #include <utility>
@@ -58,7 +59,24 @@ struct Reassembly {
   Event silence;  ///< Nothing has arrived for as long as it should take, or a gap has not closed by itself.
   Link<Reassembly> of_session;
   Link<Reassembly> of_protocol;
+
+  /// Mask: what has not arrived.
+  [[nodiscard]] std::uint16_t missing() const noexcept {
+    return static_cast<std::uint16_t>(((1U << num_frag) - 1) & ~received);
+  }
+  /// Mask: what has not arrived, though something behind it has, and was not asked for.
+  [[nodiscard]] std::uint16_t gaps() const noexcept {
+    return static_cast<std::uint16_t>((std::bit_floor(received) - 1U) & ~received & ~asked);
+  }
 };
+
+/// The newest one of `messages` with this number; null: none has it.
+template <class Messages>
+[[nodiscard]] auto* newest_of(const Messages& messages, std::uint32_t sequence) noexcept {
+  auto* message = messages.last();
+  while (message != nullptr && message->sequence != sequence) message = messages.before(*message);
+  return message;
+}
 
 class FragmentSession final : public CachedSession {
  public:
@@ -84,13 +102,11 @@ class FragmentSession final : public CachedSession {
   Errc push_large(Message message) noexcept;
   [[nodiscard]] Errc push_shrunk(Message message) noexcept;
   bool save(const Message& message, std::uint32_t sequence, std::uint16_t num_frag);
-  [[nodiscard]] SavedMessage* find_saved(std::uint32_t sequence) noexcept;
   void request_arrived(const Header& header) noexcept;
   void discard_expired();
 
   // input.cpp
   void fragment_arrived(const Header& header, Message message) noexcept;
-  [[nodiscard]] Reassembly* find_incomplete(std::uint32_t sequence) noexcept;
   [[nodiscard]] bool may_ask() const noexcept { return opened_ || may_ask_ != 0; }
   void ask_for(Reassembly& reassembly, std::uint16_t missing) noexcept;
   void learn(Reassembly& reassembly, const Header& header) noexcept;
@@ -155,6 +171,8 @@ class FragmentProtocol final : public Protocol {
   [[nodiscard]] Status enable_lower();
   [[nodiscard]] ParticipantSet for_lower(const ParticipantSet& participants) const;
   [[nodiscard]] std::size_t uncut() const noexcept;
+  [[nodiscard]] std::size_t data_in(std::size_t packet) const noexcept;
+  [[nodiscard]] HostAddress local_host(Session& lower) const noexcept;
 
   void discard(SavedMessage& saved) noexcept;
   /// Null: there is no memory.
