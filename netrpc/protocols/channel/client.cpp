@@ -1,4 +1,5 @@
 // The client's half of CHANNEL.
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/channel/protocol.h"
 #include "netrpc/src/dropped.h"
 
@@ -18,14 +19,12 @@ ClientChannel::ClientChannel(ChannelProtocol& protocol, Protocol& high, const Pa
   place = peer.clients.size();
   peer.clients.push_back(this);
   try {
-    protocol.clients_.bind(key(), this);
+    protocol.clients_.bind(protocol.key_of(*this, peer), this);
   } catch (...) {
     peer.clients.pop_back();
     throw;
   }
 }
-
-ClientChannel::~ClientChannel() = default;
 
 void ClientChannel::unreferenced() noexcept {
   // This cancels an outstanding call. The channel number may be used again at once: the next request has a higher
@@ -35,10 +34,6 @@ void ClientChannel::unreferenced() noexcept {
 }
 
 ChannelProtocol& ClientChannel::channels() const noexcept { return static_cast<ChannelProtocol&>(protocol()); }
-
-ChannelKey ClientChannel::key() const noexcept {
-  return channels().key(peer_.lower.get(), participants().remote.channel, participants().protocol);
-}
 
 void ClientChannel::call(Message request, Transaction& transaction, Duration timeout) noexcept {
   if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
@@ -78,10 +73,8 @@ void ClientChannel::start(Message&& request) noexcept {
   life_ = peer_.boot_id;
   more_in_request_ = more;
   control::RoundTrip below;
-  if (more + more_in_reply_ != 0) [[unlikely]] {
-    control::Request ask = control::RoundTrip{};
-    if (peer_.lower->control(ask) == Errc::ok) below = std::get<control::RoundTrip>(ask);
-  }
+  if (more + more_in_reply_ != 0) [[unlikely]]
+    (void)control::ask(*peer_.lower, below);
   interval_ = peer_.round_trip.timeout(more + more_in_reply_, below);
   asking_after_ = more == 0 ? interval_ : peer_.round_trip.until_asked(more + more_in_reply_);
   requested_ = sent_;

@@ -1,6 +1,7 @@
 // What arrives at CHANNEL. Another host has written all of it, so it is checked here before anything is changed.
 #include "netrpc/protocols/channel/protocol.h"
 #include "netrpc/src/dropped.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::channel {
 
@@ -104,17 +105,15 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     ++counted.refused;
     return answer(lower, header, flags::kFail, Errc::limit_reached);
   }
-  ParticipantSet participants{header.protocol, {}, {}};
-  participants.local.host = host().address();
-  participants.remote.host = peer.host;
-  participants.remote.channel = header.channel;
+  const ParticipantSet participants{
+      header.protocol, {.host = host().address()}, {.host = peer.host, .channel = header.channel}};
   // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
   auto* const channel = new ServerChannel(*this, **high, participants, peer, header.sequence);
   const SessionRef keep(channel);
   channel->place = peer.servers.size();
   peer.servers.push_back(channel);
   if (recorded_.resolve({peer.boot_id, hash_seed_}) == nullptr) recorded_.bind({peer.boot_id, hash_seed_}, &peer);
-  servers_.bind(channel->key(), keep);
+  servers_.bind(key_of(*channel, peer), keep);
   list(*channel);
   if ((*high)->open_done(*channel, participants) != Errc::ok) {
     ++counted.refused;
@@ -127,18 +126,15 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
 
 /// Sends a packet without data back to the sender of `request`.
 void ChannelProtocol::answer(Session& lower, const ChannelHeader& request, std::uint16_t flag, Errc error) noexcept {
+  const ChannelHeader header{.flags = flag,
+                             .channel = request.channel,
+                             .protocol = request.protocol,
+                             .sequence = request.sequence,
+                             .error = static_cast<std::uint16_t>(error),
+                             .boot_id = host().boot_id(),
+                             .peer_boot_id = request.boot_id};
   Message message(host().pool());
-  std::byte* const to = message.push(ChannelHeader::kSize);
-  if (to == nullptr) return;
-  ChannelHeader header;
-  header.flags = flag;
-  header.channel = request.channel;
-  header.protocol = request.protocol;
-  header.sequence = request.sequence;
-  header.error = static_cast<std::uint16_t>(error);
-  header.boot_id = host().boot_id();
-  header.peer_boot_id = request.boot_id;
-  header.encode(to);
+  if (!push_header(header, message)) return;
   ++counted.sent;
   (void)lower.push(std::move(message));  // if it cannot be sent it is lost, as on the way
 }

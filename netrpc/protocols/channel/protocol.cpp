@@ -4,6 +4,7 @@
 
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/src/dropped.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::channel {
 
@@ -15,10 +16,10 @@ constexpr int kSweepsPerReplyLife = 4;
 /// The size that the layer below answers (header included); without an answer, the most that `length` can say.
 template <class Size>
 std::size_t ask_size(Session& lower) noexcept {
-  control::Request request = Size{};
-  const bool answered = lower.control(request) == Errc::ok && std::get<Size>(request).size > ChannelHeader::kSize;
+  Size asked;
+  const bool answered = control::ask(lower, asked) == Errc::ok && asked.size > ChannelHeader::kSize;
   const std::size_t most = kMaximumData + ChannelHeader::kSize;
-  return answered ? std::min(std::get<Size>(request).size, most) : most;
+  return answered ? std::min(asked.size, most) : most;
 }
 
 /// Sweeps that together last at least `life`.
@@ -26,9 +27,14 @@ std::uint64_t epochs(Duration life, Duration period) noexcept {
   return static_cast<std::uint64_t>((life + period - Duration(1)) / period);
 }
 
+/// The most data that a message may have.
+std::size_t most_data(const ChannelOptions& options) noexcept {
+  return options.max_message == 0 ? kMaximumData : std::min(options.max_message, kMaximumData);
+}
+
 /// The part of `size` (header included) that the options allow.
 std::size_t allowed(std::size_t size, const ChannelOptions& options) noexcept {
-  return options.max_message == 0 ? size : std::min(size, std::min(size, options.max_message) + ChannelHeader::kSize);
+  return std::min(size, most_data(options) + ChannelHeader::kSize);
 }
 
 }  // namespace
@@ -67,23 +73,19 @@ std::size_t ChannelPeer::longest_reply(const ChannelOptions& options) noexcept {
 
 bool ChannelPeer::push_header(const Session& channel, std::uint16_t flag, std::uint32_t sequence, Errc error,
                               Message& message) const noexcept {
-  ChannelHeader header;
-  header.length = static_cast<std::uint16_t>(message.size());
-  std::byte* const to = message.push(ChannelHeader::kSize);
-  if (to == nullptr) return false;
-  header.flags = flag;
-  header.channel = channel.participants().remote.channel;
-  header.protocol = channel.participants().protocol;
-  header.sequence = sequence;
-  header.error = static_cast<std::uint16_t>(error);
-  header.boot_id = channel.protocol().host().boot_id();
-  header.peer_boot_id = boot_id;
-  header.encode(to);
-  return true;
+  const ChannelHeader header{.flags = flag,
+                             .channel = channel.participants().remote.channel,
+                             .protocol = channel.participants().protocol,
+                             .sequence = sequence,
+                             .error = static_cast<std::uint16_t>(error),
+                             .boot_id = channel.protocol().host().boot_id(),
+                             .peer_boot_id = boot_id,
+                             .length = static_cast<std::uint16_t>(message.size())};
+  return netrpc::push_header(header, message);
 }
 
 bool ChannelPeer::has_ended(BootId life) const noexcept {
-  return std::any_of(ended.begin(), ended.end(), [life](const EndedLife& over) { return over.boot_id == life; });
+  return std::ranges::find(ended, life, &EndedLife::boot_id) != ended.end();
 }
 
 ChannelProtocol::ChannelProtocol(Host& host, std::string name, Protocol& below, const ChannelOptions& options)
@@ -104,7 +106,7 @@ ChannelProtocol::ChannelProtocol(Host& host, std::string name, Protocol& below, 
 
 ChannelProtocol::~ChannelProtocol() {
   self_.reset();
-  while (oldest_ != nullptr) drop(*oldest_);
+  while (!unused_.empty()) drop(*unused_.first());
   // The protocol above may still refer to channels that are executing. Their replies will go nowhere.
   peers_.for_each([this](const Session*, std::unique_ptr<ChannelPeer>& peer) {
     while (!peer->servers.empty()) drop(*peer->servers.back());
@@ -151,7 +153,7 @@ bool ChannelProtocol::pick_number(ChannelPeer& peer, ProtocolNumber protocol, st
 }
 
 void ChannelProtocol::closed(ClientChannel& channel, ChannelPeer& peer, std::uint64_t sequence) noexcept {
-  const ChannelKey gone = channel.key();
+  const ChannelKey gone = key_of(channel, peer);
   clients_.unbind(gone);
   next_sequence_ = std::max(next_sequence_, sequence + 1);
   peer.clients.back()->place = channel.place;
@@ -236,10 +238,7 @@ void ChannelProtocol::believe(ChannelPeer& peer, BootId boot_id) noexcept {
 
 void ChannelProtocol::question(ChannelPeer& peer) noexcept {
   while (peer.question == 0) peer.question = static_cast<std::uint32_t>(host().random());
-  ChannelHeader about;
-  about.sequence = peer.question;
-  about.boot_id = peer.boot_id;
-  answer(*peer.lower, about, channel_flags::kBootQuery, Errc::ok);
+  answer(*peer.lower, {.sequence = peer.question, .boot_id = peer.boot_id}, channel_flags::kBootQuery, Errc::ok);
 }
 
 void ChannelProtocol::answered(Session& lower, const ChannelHeader& header) noexcept {
@@ -290,22 +289,18 @@ void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
 
 Errc ChannelProtocol::control(control::Request& request) noexcept {
   if (told_statistics(request, clients_.size() + servers_.size(), peers_.size())) return Errc::ok;
-  if (control::answered(request,
-                        control::AdvertisedMaximum{
-                            (options_.max_message != 0 ? std::min(options_.max_message, kMaximumData) : kMaximumData) +
-                            ChannelHeader::kSize}))
+  if (control::answered(request, control::AdvertisedMaximum{most_data(options_) + ChannelHeader::kSize}))
     return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     // Unlike the sweep, this also forgets channels whose packets may still be under way.
-    while (oldest_ != nullptr) drop(*oldest_);
+    while (!unused_.empty()) drop(*unused_.first());
     drop_unused_peers(true);
     return below_.control(request);
   }
   const Errc outcome = below_.control(request);
   if (outcome != Errc::ok) return outcome;
   const auto less_header = [this](std::size_t& size) {
-    size = std::min(size - std::min(size, ChannelHeader::kSize), kMaximumData);
-    if (options_.max_message != 0) size = std::min(size, options_.max_message);
+    size = std::min(size - std::min(size, ChannelHeader::kSize), most_data(options_));
   };
   if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) less_header(maximum->size);
   if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) less_header(optimum->size);

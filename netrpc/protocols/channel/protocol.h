@@ -8,6 +8,7 @@
 #include "netrpc/protocols/channel/header.h"
 #include "netrpc/protocols/channel/round_trip.h"
 #include "netrpc/src/lazy_event.h"
+#include "netrpc/src/queue.h"
 #include "netrpc/src/silence.h"
 
 namespace lrpc::netrpc::channel {
@@ -118,13 +119,8 @@ class ClientChannel final : public Session {
   void peer_known() noexcept;
   /// The peer has begun another life.
   void peer_rebooted() noexcept;
-  [[nodiscard]] ChannelKey key() const noexcept;
 
   std::size_t place = 0;  ///< Index in the peer's `clients`.
-
- protected:
-  ~ClientChannel() override;
-  void unreferenced() noexcept override;
 
  private:
   enum class State : std::uint8_t {
@@ -133,6 +129,7 @@ class ClientChannel final : public Session {
     waiting,    ///< The request has been sent.
     executing,  ///< The server has acknowledged the request: only probes are sent.
   };
+  void unreferenced() noexcept override;
   [[nodiscard]] ChannelProtocol& channels() const noexcept;
   void start(Message&& request) noexcept;
   [[nodiscard]] bool push_header(std::uint16_t flag, Message& message) const noexcept {
@@ -190,9 +187,9 @@ class ServerChannel final : public Session {
   void pop(const ChannelHeader& header, Message&& message) noexcept;
   /// The protocol drops this channel, for example because the client's life has ended: nothing is sent any more.
   void vanish() noexcept;
-  [[nodiscard]] ChannelKey key() const noexcept;
 
   std::size_t place = 0;  ///< Index in the peer's `servers`.
+  Link<ServerChannel> link;
 
  protected:
   ~ServerChannel() override;
@@ -222,13 +219,9 @@ class ServerChannel final : public Session {
   std::shared_ptr<std::size_t> abandoned_;  ///< Set when it vanishes while executing: counts such channels.
   State state_ = State::fresh;
   std::uint32_t sequence_;
-  Message reply_;         ///< A share, with its header, to send again.
-  std::size_t kept_ = 0;  ///< The bytes for it in the protocol's kept_.
-  // Links of the list of channels that are not executing, the longest unused first.
-  ServerChannel* older_ = nullptr;
-  ServerChannel* newer_ = nullptr;
-  bool listed_ = false;
-  std::uint64_t epoch_ = 0;
+  Message reply_;            ///< A share, with its header, to send again.
+  std::size_t kept_ = 0;     ///< The bytes for it in the protocol's kept_.
+  std::uint64_t epoch_ = 0;  ///< When it was put into the protocol's unused_.
 };
 
 class ChannelProtocol final : public Protocol {
@@ -256,6 +249,9 @@ class ChannelProtocol final : public Protocol {
   [[nodiscard]] ChannelKey key(const Session* lower, std::uint16_t channel, ProtocolNumber protocol) const noexcept {
     return {lower, channel, protocol, hash_seed_};
   }
+  [[nodiscard]] ChannelKey key_of(const Session& channel, const ChannelPeer& peer) const noexcept {
+    return key(peer.lower.get(), channel.participants().remote.channel, channel.participants().protocol);
+  }
   [[nodiscard]] ChannelPeer* find_peer(Session& lower);
   /// The peer through which channels to `host` go. The layer below now reaches `host` through `lower`.
   [[nodiscard]] ChannelPeer* peer_to_call(Session& lower, HostAddress host);
@@ -277,7 +273,6 @@ class ChannelProtocol final : public Protocol {
   [[nodiscard]] ChannelPeer* recorded_elsewhere(const ChannelPeer& peer, BootId life) noexcept;
   void forget_life(const ChannelPeer& peer, BootId life) noexcept;
   void list(ServerChannel& channel) noexcept;
-  void unlist(ServerChannel& channel) noexcept;
   void drop(ServerChannel& channel) noexcept;
   void sweep() noexcept;
   void drop_unused_peers(bool at_once) noexcept;
@@ -296,9 +291,8 @@ class ChannelProtocol final : public Protocol {
   /// Above every sequence number that a closed channel has used. A channel number that is opened again continues here,
   /// so that nothing has to be remembered of closed channels.
   std::uint64_t next_sequence_;
-  std::size_t kept_ = 0;  ///< Bytes of buffers of kept replies.
-  ServerChannel* oldest_ = nullptr;
-  ServerChannel* newest_ = nullptr;
+  std::size_t kept_ = 0;                               ///< Bytes of buffers of kept replies.
+  Queue<ServerChannel, &ServerChannel::link> unused_;  ///< The channels that are not executing.
   // Ages are counted in sweeps, so that the server need not read the clock for each request.
   Duration sweep_period_;
   /// For how many sweeps a channel is remembered after its last event. An in-progress that was sent before the

@@ -16,10 +16,6 @@ ServerChannel::~ServerChannel() {
 
 ChannelProtocol& ServerChannel::channels() const noexcept { return static_cast<ChannelProtocol&>(protocol()); }
 
-ChannelKey ServerChannel::key() const noexcept {
-  return channels().key(peer_->lower.get(), participants().remote.channel, participants().protocol);
-}
-
 void ServerChannel::vanish() noexcept {
   let_go_of_reply();
   if (state_ == State::executing) {
@@ -45,7 +41,7 @@ void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   switch (state_) {
     case State::executing: send(flags::kAck, Errc::ok); return;
     case State::answered:
-      channels().unlist(*this);
+      channels().unused_.remove(*this);
       channels().list(*this);
       return send_reply();
     case State::too_long: send(flags::kFail, Errc::message_too_long); return;
@@ -54,7 +50,7 @@ void ServerChannel::pop(const ChannelHeader& header, Message&& message) noexcept
 }
 
 void ServerChannel::execute(std::uint32_t sequence, Message&& request) noexcept {
-  channels().unlist(*this);
+  channels().unused_.remove(*this);
   let_go_of_reply();  // the client has it, or it would not send another request
   sequence_ = sequence;
   state_ = State::executing;

@@ -15,38 +15,27 @@ void ChannelProtocol::forget_life(const ChannelPeer& peer, BootId life) noexcept
 
 void ChannelProtocol::list(ServerChannel& channel) noexcept {
   channel.epoch_ = epoch_;
-  channel.listed_ = true;
-  channel.newer_ = nullptr;
-  channel.older_ = newest_;
-  (newest_ == nullptr ? oldest_ : newest_->newer_) = &channel;
-  newest_ = &channel;
-}
-
-void ChannelProtocol::unlist(ServerChannel& channel) noexcept {
-  if (!channel.listed_) return;
-  channel.listed_ = false;
-  (channel.older_ == nullptr ? oldest_ : channel.older_->newer_) = channel.newer_;
-  (channel.newer_ == nullptr ? newest_ : channel.newer_->older_) = channel.older_;
+  unused_.push_back(channel);
 }
 
 void ChannelProtocol::drop(ServerChannel& channel) noexcept {
-  const ChannelKey gone = channel.key();
-  const ChannelPeer& peer = *channel.peer_;
-  std::vector<ServerChannel*>& all = channel.peer_->servers;
+  ChannelPeer& peer = *channel.peer_;
+  const ChannelKey gone = key_of(channel, peer);
+  std::vector<ServerChannel*>& all = peer.servers;
   all.back()->place = channel.place;
   all[channel.place] = all.back();
   all.pop_back();
   if (all.empty()) forget_life(peer, peer.boot_id);  // the present life only: ended ones stay
-  unlist(channel);
+  if (channel.state_ != ServerChannel::State::executing) unused_.remove(channel);
   channel.vanish();
   servers_.unbind(gone);
 }
 
 void ChannelProtocol::sweep() noexcept {
   ++epoch_;
-  while (oldest_ != nullptr && epoch_ - oldest_->epoch_ > packet_epochs_) drop(*oldest_);
-  for (ServerChannel* channel = oldest_; channel != nullptr && epoch_ - channel->epoch_ > reply_epochs_;
-       channel = channel->newer_) {
+  while (!unused_.empty() && epoch_ - unused_.first()->epoch_ > packet_epochs_) drop(*unused_.first());
+  for (ServerChannel* channel = unused_.first(); channel != nullptr && epoch_ - channel->epoch_ > reply_epochs_;
+       channel = channel->link.after) {
     if (channel->state_ != ServerChannel::State::answered) continue;
     channel->let_go_of_reply();
     channel->state_ = ServerChannel::State::forgotten;

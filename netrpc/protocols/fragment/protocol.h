@@ -10,8 +10,8 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/fragment/fragment.h"
 #include "netrpc/protocols/fragment/header.h"
-#include "netrpc/protocols/fragment/queue.h"
 #include "netrpc/src/cells.h"
+#include "netrpc/src/queue.h"
 #include "netrpc/src/round_trip.h"
 #include "netrpc/src/way.h"
 

@@ -11,12 +11,12 @@ namespace lrpc::netrpc {
 /// One participant, identified as far as the protocols of the graph need it: each reads the fields of its own level.
 /// Fields that are zero are not given.
 struct Participant {
-  HostAddress host;
-  EthernetAddress ethernet;   ///< For ETH: instead of `host`, or with it.
-  std::uint16_t port = 0;     ///< For UDP, if it is not the port that all hosts use for the protocol number.
-  std::uint16_t channel = 0;  ///< For CHANNEL: this channel instead of any free one.
-  std::uint16_t command = 0;  ///< For SELECT and M_RPC: the procedure identifier.
-  std::uint32_t program = 0;  ///< For Sun RPC: the interface, its version and the procedure (RFC 5531 §8).
+  HostAddress host{};
+  EthernetAddress ethernet{};  ///< For ETH: instead of `host`, or with it.
+  std::uint16_t port = 0;      ///< For UDP, if it is not the port that all hosts use for the protocol number.
+  std::uint16_t channel = 0;   ///< For CHANNEL: this channel instead of any free one.
+  std::uint16_t command = 0;   ///< For SELECT and M_RPC: the procedure identifier.
+  std::uint32_t program = 0;   ///< For Sun RPC: the interface, its version and the procedure (RFC 5531 §8).
   std::uint32_t version = 0;
   std::uint32_t procedure = 0;
   friend bool operator==(const Participant&, const Participant&) = default;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace lrpc::netrpc::fragment {
+namespace lrpc::netrpc {
 
 template <class T>
 struct Link {
@@ -39,4 +39,4 @@ class Queue {
   std::size_t size_ = 0;
 };
 
-}  // namespace lrpc::netrpc::fragment
+}  // namespace lrpc::netrpc
