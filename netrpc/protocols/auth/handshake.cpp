@@ -21,19 +21,23 @@ bool equal(const Salt& a, const Salt& b) noexcept { return sodium_memcmp(a.data(
 
 }  // namespace
 
+Hello Peer::proposal(std::uint32_t generation, const EphemeralKey& mine, const Salt& challenge) noexcept {
+  Hello hello{.ends = ends(),
+              .boot_id = self_.host().boot_id(),
+              .association = new_number(),
+              .generation = generation,
+              .ciphers = settings_.ciphers,
+              .key = mine.pub,
+              .challenge = challenge};
+  randombytes_buf(hello.salt.data(), hello.salt.size());
+  return hello;
+}
+
 // ---- the initiator ----
 
 void Peer::begin_handshake() noexcept {
   ephemeral_.generate();
-  hello_ = {};
-  hello_.ends = ends();
-  hello_.boot_id = self_.host().boot_id();
-  hello_.association = new_number();
-  hello_.generation = next_generation();
-  hello_.ciphers = settings_.ciphers;
-  hello_.key = ephemeral_.pub;
-  randombytes_buf(hello_.salt.data(), hello_.salt.size());
-  hello_.challenge = known_challenge_;
+  hello_ = proposal(next_generation(), ephemeral_, known_challenge_);
   running_ = true;
   unanswered_ = 0;
   tries_ = 0;
@@ -49,11 +53,9 @@ void Peer::end_handshake() noexcept {
 }
 
 void Peer::send_hello() noexcept {
-  std::array<std::byte, Hello::kSize> packet;
-  encode(hello_, key_.mac, packet.data());
   sent_at_ = self_.host().now();
   self_.host().events().schedule(timer_, timeout_);
-  (void)send(packet);  // a HELLO that gets lost is sent again
+  (void)send(message_of(hello_, key_.mac, self_.host().pool()));  // a HELLO that gets lost is sent again
 }
 
 void Peer::try_again() noexcept {
@@ -170,6 +172,13 @@ Association* Peer::establish(const Hello& hello, const HelloReply& reply, const 
 
 // ---- the responder ----
 
+/// Sends a packet back to where one has come from, which need not be where the peer is.
+void Peer::answer(Session& lower, Message packet) noexcept {
+  if (!packet.allocated()) return;
+  ++counted_.sent;
+  (void)lower.push(std::move(packet));
+}
+
 bool Peer::accepted(const Hello& hello) const noexcept { return known(accepted_) && equal(hello.salt, accepted_); }
 
 void Peer::hello(const Hello& hello, Session& lower) noexcept {
@@ -177,28 +186,16 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
   if (hello.association == 0 || hello.boot_id == 0) return dropped(counted_.malformed);
   if (accepted(hello)) {  // our reply got lost
     ++counted_.duplicates;
-    std::array<std::byte, HelloReply::kSize> packet;
-    encode(reply_, key_.mac, packet.data());
-    if (!settings_.anywhere) {
-      (void)send(packet);
-    } else if (Message message = Message::copy_of(self_.host().pool(), packet); message.allocated()) {
-      ++counted_.sent;
-      (void)lower.push(std::move(message));  // it may be a replay: do not believe that the peer is there
-    }
-    return;
+    Message reply = message_of(reply_, key_.mac, self_.host().pool());
+    // It may be a replay: if peers may be anywhere, do not believe that the peer is there.
+    return settings_.anywhere ? answer(lower, std::move(reply)) : (void)send(std::move(reply));
   }
   if (!known(challenge_)) randombytes_buf(challenge_.data(), challenge_.size());
   if (!equal(hello.challenge, challenge_)) {
     // Not fresh, as far as this host can tell. The challenge stays the same until a HELLO has carried it: an attacker's
     // replays cannot invalidate it for an honest initiator. The answer is shorter than the HELLO. It goes back to where
     // the HELLO came from, which may be anywhere; messages to the peer do not go there.
-    std::array<std::byte, Challenge::kSize> packet;
-    encode(Challenge{ends(), hello.salt, challenge_}, key_.mac, packet.data());
-    Message message = Message::copy_of(self_.host().pool(), packet);
-    if (!message.allocated()) return;
-    ++counted_.sent;
-    (void)lower.push(std::move(message));
-    return;
+    return answer(lower, message_of(Challenge{ends(), hello.salt, challenge_}, key_.mac, self_.host().pool()));
   }
   // Fresh, and from a host that has the key. It is worth a key exchange, and the peer can be reached where it came
   // from.
@@ -215,24 +212,13 @@ void Peer::hello(const Hello& hello, Session& lower) noexcept {
   if (cipher) mine.generate();
   randombytes_buf(challenge_.data(), challenge_.size());
   accepted_ = hello.salt;
-  reply_ = {};
-  reply_.echo = hello.salt;
-  reply_.hello.ends = ends();
-  reply_.hello.boot_id = self_.host().boot_id();
-  reply_.hello.association = new_number();
-  reply_.hello.generation = std::max(hello.generation, next_generation());
-  reply_.hello.ciphers = settings_.ciphers;
+  reply_ = {.hello = proposal(std::max(hello.generation, next_generation()), mine, challenge_), .echo = hello.salt};
   if (cipher) reply_.cipher = static_cast<Ciphers>(*cipher);
-  reply_.hello.key = mine.pub;
-  randombytes_buf(reply_.hello.salt.data(), reply_.hello.salt.size());
-  reply_.hello.challenge = challenge_;
   if (establish(hello, reply_, mine, false) == nullptr && !no_cipher_) {
     accepted_ = {};
     return;
   }
-  std::array<std::byte, HelloReply::kSize> packet;
-  encode(reply_, key_.mac, packet.data());
-  (void)send(packet);
+  (void)send(message_of(reply_, key_.mac, self_.host().pool()));
   self_.host().peers().heard(host_, hello.boot_id);
   // Pending messages wait until the initiator has used the association, which it does at once.
 }

@@ -19,13 +19,14 @@ Mac mac_of(const std::byte* bytes, std::size_t size, const MacKey& key) noexcept
   return mac;
 }
 
-/// Writes the MAC of the `size` bytes at `packet` behind them.
+/// Writes the MAC at the end of a packet of `size` bytes.
 void sign(std::byte* packet, std::size_t size, const MacKey& key) noexcept {
-  WireWriter(packet + size).put(mac_of(packet, size, key));
+  WireWriter(packet + size - sizeof(Mac)).put(mac_of(packet, size - sizeof(Mac), key));
 }
 
 bool signed_by(const std::byte* packet, std::size_t size, const MacKey& key) noexcept {
-  return sodium_memcmp(mac_of(packet, size, key).data(), packet + size, sizeof(Mac)) == 0;
+  const std::size_t before = size - sizeof(Mac);
+  return sodium_memcmp(mac_of(packet, before, key).data(), packet + before, sizeof(Mac)) == 0;
 }
 
 void put(WireWriter& writer, const Hello& hello) noexcept {
@@ -45,29 +46,29 @@ Hello get_hello(WireReader& reader) noexcept {
 void encode(const Hello& hello, const MacKey& key, std::byte* to) noexcept {
   WireWriter writer = begin(Type::hello, hello.ends, to);
   put(writer, hello);
-  sign(to, Hello::kSize - sizeof(Mac), key);
+  sign(to, Hello::kSize, key);
 }
 
 void encode(const Challenge& challenge, const MacKey& key, std::byte* to) noexcept {
   begin(Type::challenge, challenge.ends, to).put(challenge.echo, challenge.challenge);
-  sign(to, Challenge::kSize - sizeof(Mac), key);
+  sign(to, Challenge::kSize, key);
 }
 
 void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept {
   WireWriter writer = begin(Type::hello_reply, reply.hello.ends, to);
   put(writer, reply.hello);
   writer.put(reply.echo, reply.cipher);
-  sign(to, HelloReply::kSize - sizeof(Mac), key);
+  sign(to, HelloReply::kSize, key);
 }
 
 std::optional<Hello> decode_hello(const std::byte* from, const MacKey& key) noexcept {
-  if (!signed_by(from, Hello::kSize - sizeof(Mac), key)) return std::nullopt;
+  if (!signed_by(from, Hello::kSize, key)) return std::nullopt;
   WireReader reader(from);
   return get_hello(reader);
 }
 
 std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& key) noexcept {
-  if (!signed_by(from, Challenge::kSize - sizeof(Mac), key)) return std::nullopt;
+  if (!signed_by(from, Challenge::kSize, key)) return std::nullopt;
   Challenge challenge;
   std::uint16_t looked_at = 0;
   WireReader(from).get(looked_at, challenge.ends.sender, challenge.ends.receiver, challenge.echo, challenge.challenge);
@@ -75,7 +76,7 @@ std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& k
 }
 
 std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey& key) noexcept {
-  if (!signed_by(from, HelloReply::kSize - sizeof(Mac), key)) return std::nullopt;
+  if (!signed_by(from, HelloReply::kSize, key)) return std::nullopt;
   WireReader reader(from);
   HelloReply reply;
   reply.hello = get_hello(reader);

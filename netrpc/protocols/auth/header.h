@@ -97,6 +97,13 @@ void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept;
 [[nodiscard]] std::optional<Hello> decode_hello(const std::byte* from, const MacKey& key) noexcept;
 [[nodiscard]] std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& key) noexcept;
 [[nodiscard]] std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey& key) noexcept;
+/// `packet` under `key`, as a message. Without memory it is not allocated().
+template <class Packet>
+[[nodiscard]] Message message_of(const Packet& packet, const MacKey& key, BufferPool& pool) noexcept {
+  Message message = Message::make(pool, Packet::kSize);
+  if (message.allocated()) encode(packet, key, message.bytes().data());
+  return message;
+}
 /// Writes the kSealed bytes that are the additional data.
 void encode(const DataHeader& header, std::byte* to) noexcept;
 

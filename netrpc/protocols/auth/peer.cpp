@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "netrpc/src/dropped.h"
+
 namespace lrpc::netrpc::auth {
 
 Peer::Peer(Protocol& self, Protocol& below, control::Statistics& counted, const Settings& settings, HostAddress host,
@@ -32,10 +34,8 @@ Errc Peer::push(Message message) noexcept {
   }
   // One of the hosts must be given another cipher first. A handshake after each `silence` finds out whether that has
   // happened.
-  if (no_cipher_ && !running_ && last_used - no_cipher_since_ < settings_.silence) {
-    ++counted_.refused;
-    return Errc::ok;
-  }
+  if (no_cipher_ && !running_ && last_used - no_cipher_since_ < settings_.silence)
+    return dropped(counted_.refused, Errc::ok);
   if (lower() == nullptr) return Errc::host_unreachable;
   if (pending_.size() < settings_.pending) {
     pending_.push_back(std::move(message));
@@ -60,8 +60,7 @@ Association* Peer::sending() noexcept {
   Association* best = nullptr;
   for (Association& association : associations_) {
     // One that the peer has not confirmed may be unknown to it: our reply is under way, or got lost.
-    if (!association.alive() || !association.confirmed || association.doubted) continue;
-    if (association.spent()) continue;
+    if (!association.alive() || !association.confirmed || association.doubted || association.spent()) continue;
     if (best == nullptr || association.better_than(*best)) best = &association;
   }
   return best;
@@ -81,6 +80,7 @@ Errc Peer::seal_and_send(Association& association, Message message, Time now) no
 }
 
 Errc Peer::send(Message message) noexcept {
+  if (!message.allocated()) return Errc::limit_reached;
   Session* const session = lower();
   if (session == nullptr) return Errc::host_unreachable;
   ++counted_.sent;
@@ -90,17 +90,10 @@ Errc Peer::send(Message message) noexcept {
   return sent;
 }
 
-Errc Peer::send(std::span<const std::byte> packet) noexcept {
-  Message message = Message::copy_of(self_.host().pool(), packet);
-  if (!message.allocated()) return Errc::limit_reached;
-  return send(std::move(message));
-}
-
 Session* Peer::lower() noexcept {
   if (lower_) [[likely]]
     return lower_.get();
-  const Participant local{.host = self_.host().address(), .ethernet = {}};
-  auto opened = below_.open(self_, {protocol_numbers::kAuth, local, {.host = host_, .ethernet = {}}});
+  auto opened = below_.open(self_, {protocol_numbers::kAuth, {.host = self_.host().address()}, {.host = host_}});
   if (!opened) return nullptr;
   lower_ = std::move(opened).value();
   place_ = Place::sought;
@@ -132,12 +125,9 @@ Ends Peer::ends() const noexcept { return {self_.host().address(), host_}; }
 bool Peer::open(Association& association, const DataHeader& header, const std::byte* sealed, Message& message,
                 Session& lower) noexcept {
   const bool newest = header.counter > association.highest_opened();
-  switch (association.open(header, sealed, message)) {
-    case Opened::ok: break;
-    case Opened::replayed: ++counted_.duplicates; return false;
-    case Opened::forged:
-    case Opened::no_memory: ++counted_.refused; return false;
-  }
+  const Opened opened = association.open(header, sealed, message);
+  if (opened == Opened::replayed) return dropped(counted_.duplicates, false);
+  if (opened != Opened::ok) return dropped(counted_.refused, false);
   last_used = association.last_used = self_.host().now();
   association.confirmed = true;
   association.doubted = false;
@@ -196,20 +186,14 @@ void Peer::rekeyed(const Key* key) noexcept {
   key_ = key != nullptr ? *key : Key();
 }
 
-bool Peer::sweep(bool everything) noexcept {
-  const Time now = self_.host().now();
+void Peer::sweep(bool everything) noexcept {
   const Association* const best = sending();
-  bool left = false;
+  if (best == nullptr) return;
+  const Time now = self_.host().now();
   for (Association& association : associations_) {
-    if (!association.alive() || &association == best) continue;
-    if (best != nullptr && !association.better_than(*best) &&
-        (everything || now - std::max(association.last_used, best->born()) >= settings_.linger)) {
-      association.wipe();
-    } else {
-      left = true;
-    }
+    if (!association.alive() || &association == best || association.better_than(*best)) continue;
+    if (everything || now - std::max(association.last_used, best->born()) >= settings_.linger) association.wipe();
   }
-  return left;
 }
 
 }  // namespace lrpc::netrpc::auth

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-
 #include <vector>
 
 #include "lrpc/netrpc/event_manager.h"
@@ -76,9 +75,8 @@ class Peer {
 
   /// Sets another key, or none (null). Associations under the old key end at once.
   void rekeyed(const Key* key) noexcept;
-  /// Wipes associations that a better one has replaced, after Settings::linger or at once (`everything`). True: some
-  /// are left to be wiped later.
-  bool sweep(bool everything) noexcept;
+  /// Wipes associations that a better one has replaced, after Settings::linger or at once (`everything`).
+  void sweep(bool everything) noexcept;
   /// The session below, opened if there is none. Null: host_unreachable.
   [[nodiscard]] Session* lower() noexcept;
 
@@ -125,7 +123,9 @@ class Peer {
                                        bool initiator) noexcept;
   [[nodiscard]] Errc seal_and_send(Association& association, Message message, Time now) noexcept;
   [[nodiscard]] Errc send(Message message) noexcept;
-  [[nodiscard]] Errc send(std::span<const std::byte> packet) noexcept;
+  void answer(Session& lower, Message packet) noexcept;
+  /// What this host says of itself in a handshake.
+  [[nodiscard]] Hello proposal(std::uint32_t generation, const EphemeralKey& mine, const Salt& challenge) noexcept;
   [[nodiscard]] Ends ends() const noexcept;
 
   Protocol& self_;

@@ -88,7 +88,7 @@ AuthProtocol::AuthProtocol(Host& host, std::string name, Protocol& below, AuthOp
 AuthProtocol::~AuthProtocol() { below_.open_disable(*this, {protocol_numbers::kAuth, {}, {}}); }
 
 Status AuthProtocol::enable_below() {
-  return below_.open_enable(*this, {protocol_numbers::kAuth, {.host = host().address(), .ethernet = {}}, {}});
+  return below_.open_enable(*this, {protocol_numbers::kAuth, {.host = host().address()}, {}});
 }
 
 Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& participants) {
@@ -249,9 +249,7 @@ void AuthProtocol::nudge(Session& lower, HostAddress remote, std::uint32_t assoc
   WireWriter(reinterpret_cast<std::byte*>(challenge.echo.data())).put(association);
   if (const std::unique_ptr<Peer>* const peer = peers_.resolve(key_of(remote)))
     challenge.challenge = (*peer)->challenge();
-  std::array<std::byte, Challenge::kSize> packet;
-  encode(challenge, key->mac, packet.data());
-  Message message = Message::copy_of(host().pool(), packet);
+  Message message = message_of(challenge, key->mac, host().pool());
   if (!message.allocated()) return;
   ++counted.sent;
   (void)lower.push(std::move(message));
@@ -276,18 +274,16 @@ void AuthProtocol::deliver(Peer& peer, Message message) {
   if (!packet) return dropped(counted.malformed);
   const auto number = WireReader(packet.bytes).get<ProtocolNumber>();
   if (number == 0) return;  // a confirmation, with no message
-  const ParticipantSet participants{
-      number, {.host = host().address(), .ethernet = {}}, {.host = peer.host(), .ethernet = {}}};
+  const ParticipantSet participants{number, {.host = host().address()}, {.host = peer.host()}};
   const PeerKey key = peer_key(host(), peer.host(), participants, number);
   SessionRef session(sessions_.find(key));
   if (!session) {
     Protocol* const* const high = enabled_.resolve(number);
     if (high == nullptr) return dropped(counted.no_session);
-    Protocol& invited = **high;
-    auto* const made = new AuthSession(*this, invited, participants, key, peer);
+    auto* const made = new AuthSession(*this, **high, participants, key, peer);
     session = SessionRef(made);
     if (!sessions_.add(*made, SessionCache::Origin::of_peer)) return dropped(counted.refused);
-    if (invited.open_done(*made, participants) != Errc::ok) {
+    if (made->high().open_done(*made, participants) != Errc::ok) {
       sessions_.remove(*made);
       return dropped(counted.refused);
     }
@@ -315,7 +311,8 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
     if (!keys && again->why != nullptr) *again->why = keys.error().message();
     if (!keys) return keys.code();
     again->keys = keys->size();
-    reread(std::move(keys).value());
+    keys_ = std::move(keys).value();
+    peers_.for_each([this](const HostKey&, std::unique_ptr<Peer>& peer) { peer->rekeyed(keys_.find(peer->host())); });
     return Errc::ok;
   }
   if (advertised_ == 0 && std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;
@@ -323,15 +320,10 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
   return without_overhead(below_.control(request), request);
 }
 
-void AuthProtocol::reread(KeyRing keys) {
-  keys_ = std::move(keys);
-  peers_.for_each([this](const HostKey&, std::unique_ptr<Peer>& peer) { peer->rekeyed(keys_.find(peer->host())); });
-}
-
 /// Wipes associations and drops peers that are not needed any more. `everything`: also those that were used lately.
 void AuthProtocol::sweep(bool everything) noexcept {
   const Time now = host().now();
-  peers_.for_each([everything](const HostKey&, std::unique_ptr<Peer>& peer) { (void)peer->sweep(everything); });
+  peers_.for_each([everything](const HostKey&, std::unique_ptr<Peer>& peer) { peer->sweep(everything); });
   peers_.unbind_if([&](const HostKey&, const std::unique_ptr<Peer>& peer) {
     return peer->sessions == 0 && !peer->handshaking() && (everything || now - peer->last_used >= options_.idle);
   });

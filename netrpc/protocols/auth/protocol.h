@@ -56,7 +56,6 @@ class AuthProtocol final : public Protocol {
   void nudge(Session& lower, HostAddress peer, std::uint32_t association) noexcept;
   [[nodiscard]] bool may_nudge() noexcept;
   void deliver(Peer& peer, Message message);
-  void reread(KeyRing keys);
   void sweep(bool everything) noexcept;
   void learn_advertised(Protocol& high) noexcept;
 
