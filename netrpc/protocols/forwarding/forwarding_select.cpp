@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "netrpc/protocols/select/protocol.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
 
@@ -51,9 +52,8 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
   }
   Result<ChannelPool*> pool = pools().to(route->second);
   if (!pool) return session.finish(SelectHeader::kUnreachable, Message(host().pool()));
-  std::byte* const to = request.push(SelectHeader::kSize);
-  if (to == nullptr) return session.finish(SelectHeader::kBusy, Message(host().pool()));
-  SelectHeader{SelectHeader::kRequest, header.command, static_cast<std::uint8_t>(header.status + 1)}.encode(to);
+  const SelectHeader onwards{SelectHeader::kRequest, header.command, static_cast<std::uint8_t>(header.status + 1)};
+  if (!push_header(onwards, request)) return session.finish(SelectHeader::kBusy, Message(host().pool()));
 
   if (free_.empty()) {
     forwards_.push_back(std::make_unique<Forward>(*this));

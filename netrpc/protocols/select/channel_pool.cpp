@@ -1,7 +1,8 @@
 #include "netrpc/protocols/select/channel_pool.h"
 
 #include <algorithm>
-#include <new>
+
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -18,21 +19,15 @@ ChannelPool::ChannelPool(Protocol& high, Protocol& below, ParticipantSet partici
   slots_.reserve(limit_);
 }
 
-Status ChannelPool::open_first() {
-  if (!slots_.empty()) return {};
+Status ChannelPool::open_channel() {
   Result<SessionRef> channel = below_.open(high_, participants_);
   if (!channel) return channel.error();
-  Slot& slot = add_slot(std::move(*channel));
-  slot.next_free = std::exchange(free_, &slot);
-  return {};
-}
-
-ChannelPool::Slot& ChannelPool::add_slot(SessionRef channel) {
   Slot& slot = *slots_.emplace_back(std::make_unique<Slot>(*this));
-  slot.channel = std::move(channel);
+  slot.channel = std::move(*channel);
   control::Request ask = control::FreedByCancel{};
   slot.freed_by_cancel = slot.channel->control(ask) == Errc::ok;
-  return slot;
+  slot.next_free = std::exchange(free_, &slot);  // meanwhile another one may have become free
+  return {};
 }
 
 Errc ChannelPool::control(control::Request& request) noexcept {
@@ -63,21 +58,12 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
   ++waiting_;
 }
 
-Errc ChannelPool::open_another() noexcept try {
-  Result<SessionRef> channel = below_.open(high_, participants_);
-  if (!channel) return channel.code();
-  Slot& slot = add_slot(std::move(*channel));
-  slot.next_free = std::exchange(free_, &slot);  // meanwhile another one may have become free
-  return Errc::ok;
-} catch (const std::bad_alloc&) {
-  return Errc::limit_reached;
-}
-
 /// Null with Errc::ok: all are in use.
 ChannelPool::Slot* ChannelPool::take_slot(Errc& outcome) noexcept {
   if (free_ == nullptr) [[unlikely]] {
     if (slots_.size() == limit_) return nullptr;
-    const Errc opened = open_another();
+    Errc opened = Errc::limit_reached;  // unless there is memory
+    attempt([&] { opened = open_channel().code(); });
     if (opened != Errc::ok) {
       // Calls can wait for the channels that are open; without any, the call fails.
       if (slots_.empty()) outcome = opened;
@@ -160,6 +146,19 @@ void ChannelPool::unlink_waiting(Transaction* before, Transaction& transaction) 
   --waiting_;
 }
 
+/// Takes the first waiting call for which `condition` holds out of the queue. Null: there is none.
+template <class Condition>
+Transaction* ChannelPool::take_waiting(Condition condition) noexcept {
+  Transaction* before = nullptr;
+  for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
+    if (!condition(*at)) continue;
+    unlink_waiting(before, *at);
+    at->waiting_request.clear();
+    return at;
+  }
+  return nullptr;
+}
+
 void ChannelPool::cancel(Transaction& transaction) noexcept {
   for (const auto& slot : slots_) {
     if (slot->user != &transaction) continue;
@@ -169,25 +168,13 @@ void ChannelPool::cancel(Transaction& transaction) noexcept {
     const Time now = high_.host().now();
     return timer_.run_by(high_.host().events(), now, now);
   }
-  Transaction* before = nullptr;
-  for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
-    if (at != &transaction) continue;
-    unlink_waiting(before, transaction);
-    return transaction.waiting_request.clear();
-  }
+  (void)take_waiting([&](const Transaction& one) { return &one == &transaction; });
 }
 
 Transaction* ChannelPool::take_expired(Time now) noexcept {
   for (const auto& slot : slots_)
     if (slot->user != nullptr && slot->user_deadline <= now) return abandon(*slot);
-  Transaction* before = nullptr;
-  for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
-    if (at->deadline > now) continue;
-    unlink_waiting(before, *at);
-    at->waiting_request.clear();
-    return at;
-  }
-  return nullptr;
+  return take_waiting([now](const Transaction& one) { return one.deadline <= now; });
 }
 
 void ChannelPool::expired() noexcept {

@@ -27,8 +27,9 @@ class ChannelPool {
   ChannelPool(const ChannelPool&) = delete;
   ChannelPool& operator=(const ChannelPool&) = delete;
 
-  /// Opens the first channel, so that opening a session fails at once if the host cannot be reached.
-  [[nodiscard]] Status open_first();
+  /// Opens one more channel. The owner opens the first one, so that opening a session fails at once if the host cannot
+  /// be reached.
+  [[nodiscard]] Status open_channel();
   /// As Session::call(). `request` has its header. First come, first served; the timeout includes the wait. A call is
   /// completed without being sent if there is no room in the queue (limit_reached), or if its timeout passes before a
   /// channel is free (call_aborted).
@@ -78,16 +79,15 @@ class ChannelPool {
     if (outcome != Errc::ok) reply.clear();
     return outcome;
   }
-  /// Errors: those of open(), limit_reached (no memory).
-  [[nodiscard]] Errc open_another() noexcept;
   [[nodiscard]] Slot* take_slot(Errc& outcome) noexcept;
   void free_slot(Slot& slot) noexcept;
-  [[nodiscard]] Slot& add_slot(SessionRef channel);
   Transaction* abandon(Slot& slot) noexcept;
   void start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept;
   void completed(Slot& slot, Errc outcome, Message&& reply) noexcept;
   void serve_waiting() noexcept;
   void unlink_waiting(Transaction* before, Transaction& transaction) noexcept;
+  template <class Condition>
+  [[nodiscard]] Transaction* take_waiting(Condition condition) noexcept;
   [[nodiscard]] Transaction* take_expired(Time now) noexcept;
   void expired() noexcept;
 

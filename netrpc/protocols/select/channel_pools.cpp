@@ -11,11 +11,10 @@ ChannelPools::ChannelPools(Protocol& high, Protocol& below, ProtocolNumber numbe
 Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) {
   const HostKey key{high_.host().hash_seed(), host, port};
   if (auto* const known = pools_.resolve(key)) return known->get();
-  const Participant local{.host = high_.host().address(), .ethernet = {}};
-  const ParticipantSet participants{number_, local, {.host = host, .ethernet = {}, .port = port}};
+  const ParticipantSet participants{number_, {.host = high_.host().address()}, {.host = host, .port = port}};
   auto pool =
       std::make_unique<ChannelPool>(high_, below_, participants, options_.channels, options_.queue, unwrap_, sent_);
-  if (Status status = pool->open_first(); !status) return status.error();
+  if (Status status = pool->open_channel(); !status) return status.error();
   if (!sweep_.waiting()) high_.host().events().schedule(sweep_, options_.idle);
   return pools_.bind(key, std::move(pool)).get();
 }

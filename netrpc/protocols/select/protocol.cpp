@@ -1,34 +1,19 @@
 #include "netrpc/protocols/select/protocol.h"
 
+#include <algorithm>
+#include <array>
+
 #include "netrpc/protocols/select/select.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
 
-SelectHeader::Status select_status(Errc outcome) noexcept {
-  switch (outcome) {
-    case Errc::ok: return SelectHeader::kOk;
-    case Errc::bad_procedure: return SelectHeader::kNoSuchCommand;
-    case Errc::limit_reached: return SelectHeader::kBusy;
-    case Errc::host_unreachable: return SelectHeader::kUnreachable;
-    case Errc::call_lost: return SelectHeader::kLost;
-    default: return SelectHeader::kFailed;
-  }
-}
-
-Errc select_outcome(std::uint8_t status) noexcept {
-  switch (status) {
-    case SelectHeader::kOk: return Errc::ok;
-    case SelectHeader::kNoSuchCommand: return Errc::bad_procedure;
-    case SelectHeader::kBusy: return Errc::limit_reached;
-    case SelectHeader::kUnreachable:
-    case SelectHeader::kLoop: return Errc::host_unreachable;
-    case SelectHeader::kLost: return Errc::call_lost;
-    default: return Errc::call_failed;
-  }
-}
-
 namespace {
+
+/// The outcome of each SelectHeader::Status, in their order.
+constexpr std::array kOutcomes{Errc::ok,          Errc::bad_procedure,    Errc::limit_reached,
+                               Errc::call_failed, Errc::host_unreachable, Errc::host_unreachable,
+                               Errc::call_lost};
 
 /// Takes the header off a reply. CHANNEL has paired it with its request already.
 Errc unwrap(Message& reply) noexcept {
@@ -40,6 +25,16 @@ Errc unwrap(Message& reply) noexcept {
 }
 
 }  // namespace
+
+SelectHeader::Status select_status(Errc outcome) noexcept {
+  const auto* const found = std::find(kOutcomes.begin(), kOutcomes.end(), outcome);
+  return found == kOutcomes.end() ? SelectHeader::kFailed
+                                  : static_cast<SelectHeader::Status>(found - kOutcomes.begin());
+}
+
+Errc select_outcome(std::uint8_t status) noexcept {
+  return status < kOutcomes.size() ? kOutcomes[status] : Errc::call_failed;
+}
 
 // ---- the client's end ----
 
@@ -57,13 +52,10 @@ void SelectSession::unreferenced() noexcept {
 }
 
 void SelectSession::call(Message request, Transaction& transaction, Duration timeout) noexcept {
-  auto& select = static_cast<SelectProtocol&>(protocol());
   if (request.pool() == nullptr) [[unlikely]]
-    request = Message(select.host().pool());
-  std::byte* const to = request.push(SelectHeader::kSize);
-  if (to == nullptr) [[unlikely]]
+    request = Message(protocol().host().pool());
+  if (!push_header(SelectHeader{SelectHeader::kRequest, participants().remote.command, 0}, request)) [[unlikely]]
     return transaction.completed(Errc::limit_reached, {});
-  SelectHeader{SelectHeader::kRequest, participants().remote.command, 0}.encode(to);
   pool_.call(std::move(request), transaction, timeout);
 }
 
