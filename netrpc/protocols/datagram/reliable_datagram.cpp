@@ -14,11 +14,9 @@ namespace {
 
 constexpr std::size_t kHeader = 4;  // the number of the protocol above
 
-class ReliableDatagram;
-
 class DatagramSession final : public Session {
  public:
-  DatagramSession(ReliableDatagram& protocol, Protocol& high, const ParticipantSet& participants) noexcept;
+  using Session::Session;
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   void pop(Message message) noexcept { high().demux(*this, std::move(message)); }
@@ -77,7 +75,7 @@ class ReliableDatagram final : public Protocol {
   };
 
   [[nodiscard]] ParticipantSet between(ProtocolNumber number, HostAddress remote) const noexcept {
-    return {number, {.host = host().address(), .ethernet = {}}, {.host = remote, .ethernet = {}}};
+    return {number, {.host = host().address()}, {.host = remote}};
   }
   [[nodiscard]] ParticipantSet enabled_below() const noexcept {
     return between(protocol_numbers::kReliableDatagram, {});
@@ -98,17 +96,13 @@ class ReliableDatagram final : public Protocol {
 
   const ReliableDatagramOptions options_;
   Protocol& below_;
-  Map<Key, Protocol*> enabled_;  ///< The keys have host 0.
+  Map<ProtocolNumber, Protocol*> enabled_;
   Map<Key, SessionRef> sessions_;
   std::vector<std::unique_ptr<Delivery>> deliveries_;
   std::vector<Delivery*> free_;
   Event sweep_;
   ChannelPools pools_;
 };
-
-DatagramSession::DatagramSession(ReliableDatagram& protocol, Protocol& high,
-                                 const ParticipantSet& participants) noexcept
-    : Session(protocol, high, participants) {}
 
 Errc DatagramSession::push(Message message) noexcept {
   auto& datagrams = static_cast<ReliableDatagram&>(protocol());
@@ -163,21 +157,19 @@ Result<SessionRef> ReliableDatagram::open(Protocol& high, const ParticipantSet& 
 }
 
 Status ReliableDatagram::open_enable(Protocol& high, const ParticipantSet& participants) {
-  const Key enabled = key({}, participants.protocol);
-  if (Protocol** const known = enabled_.resolve(enabled); known != nullptr && *known != &high)
+  if (Protocol** const known = enabled_.resolve(participants.protocol); known != nullptr && *known != &high)
     return Error{Errc::name_taken,
                  name() + ": protocol " + std::to_string(participants.protocol) + " is enabled already"};
   if (enabled_.empty())
     if (Status status = below_.open_enable(*this, enabled_below()); !status) return status;
-  enabled_.bind(enabled, &high);
+  enabled_.bind(participants.protocol, &high);
   return {};
 }
 
 void ReliableDatagram::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  const Key enabled = key({}, participants.protocol);
-  Protocol** const known = enabled_.resolve(enabled);
+  Protocol** const known = enabled_.resolve(participants.protocol);
   if (known == nullptr || *known != &high) return;
-  enabled_.unbind(enabled);
+  enabled_.unbind(participants.protocol);
   if (enabled_.empty()) below_.open_disable(*this, enabled_below());
 }
 
@@ -191,40 +183,27 @@ void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {
 bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
   Message::Header<kHeader> raw;
   message.pop(raw);
-  if (!raw) {
-    ++counted.malformed;
-    return false;
-  }
+  if (!raw) return dropped(counted.malformed, false);
   // All hosts whose address is unknown would share one session. It may be known by now, although it was not when the
   // channel began.
   const HostAddress from = peer_host(lower, lower.participants());
-  if (!from.known()) {
-    ++counted.refused;
-    return false;
-  }
+  if (!from.known()) return dropped(counted.refused, false);
   const Key whole = key(from, WireReader(raw.bytes).get<ProtocolNumber>());
   SessionRef session;
   if (SessionRef* const known = sessions_.resolve(whole)) {
     session = *known;
   } else {
-    Protocol** const high = enabled_.resolve(key({}, whole.protocol));
-    if (high == nullptr) {
-      ++counted.no_session;
-      return false;
-    }
-    if (sessions_.size() >= options_.sessions) {
-      ++counted.refused;
-      return false;
-    }
+    Protocol** const high = enabled_.resolve(whole.protocol);
+    if (high == nullptr) return dropped(counted.no_session, false);
+    if (sessions_.size() >= options_.sessions) return dropped(counted.refused, false);
     const ParticipantSet participants = between(whole.protocol, whole.host);
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
     session = SessionRef(new DatagramSession(*this, **high, participants));
     sessions_.bind(whole, session);
     keep_sweeping();
     if ((*high)->open_done(*session, participants) != Errc::ok) {
-      ++counted.refused;
       sessions_.unbind(whole);
-      return false;
+      return dropped(counted.refused, false);
     }
   }
   ++counted.received;

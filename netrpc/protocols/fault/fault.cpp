@@ -140,10 +140,7 @@ class Fault final : public TransparentProtocol {
   }
 
   Held* hold(TransparentSession& session, Message message, Direction direction, Duration delay) noexcept {
-    if (held_ == settings_.most) {
-      ++counted.refused;
-      return nullptr;
-    }
+    if (held_ == settings_.most) return dropped(counted.refused, nullptr);
     if (free_ == nullptr) {
       all_.push_back(std::make_unique<Held>(*this));
       all_.back()->next_free = std::exchange(free_, all_.back().get());

@@ -1,4 +1,5 @@
 // The client's end.
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/request_reply/protocol.h"
 #include "netrpc/src/dropped.h"
 
@@ -65,9 +66,9 @@ Errc ClientEnd::transmit() noexcept {
 /// connections is asked once.
 std::uint64_t ClientEnd::connection() noexcept {
   if (!connects_) return 0;
-  control::Request request = control::Connection{};
-  connects_ = lower_->control(request) == Errc::ok;
-  return connects_ ? std::get<control::Connection>(request).number : 0;
+  control::Connection connection;
+  connects_ = control::ask(*lower_, connection) == Errc::ok;
+  return connection.number;
 }
 
 void ClientEnd::repeat_later() noexcept {

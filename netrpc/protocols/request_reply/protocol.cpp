@@ -27,16 +27,12 @@ ServerEnd::ServerEnd(RequestReplyProtocol& protocol, Protocol& high, const Parti
 void ServerEnd::reply(Message message) noexcept {
   if (std::exchange(answered_, true)) return;
   if (message.pool() == nullptr) message = Message(protocol().host().pool());
-  std::byte* const to = message.push(Header::kSize);
-  if (to == nullptr) return;  // lost, as on the way: its client sends the request again
-  Header{xid_, Type::reply}.encode(to);
+  // Without memory it is lost, as on the way: its client sends the request again.
+  if (!push_header(Header{xid_, Type::reply}, message)) return;
   ++static_cast<RequestReplyProtocol&>(protocol()).counted.sent;
   if (lower_->push(std::move(message)) != Errc::message_too_long) return;
   Message word(protocol().host().pool());
-  if (std::byte* const at = word.push(Header::kSize)) {
-    Header{xid_, Type::lost}.encode(at);
-    (void)lower_->push(std::move(word));
-  }
+  if (push_header(Header{xid_, Type::lost}, word)) (void)lower_->push(std::move(word));
 }
 
 Errc ServerEnd::control(control::Request& request) noexcept {
