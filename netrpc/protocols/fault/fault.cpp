@@ -15,47 +15,44 @@ namespace {
 
 class Fault final : public TransparentProtocol {
  public:
-  struct Settings {
-    double loss = 0;
-    double duplicate = 0;
-    double reorder = 0;
-    double corrupt = 0;
-    Duration delay{};
-    Duration hold{};
-    bool on_push = true;
-    bool on_demux = true;
-    std::uint64_t seed = 0;
-    std::size_t most = 0;
-  };
-
-  Fault(const InstanceParts& parts, const Settings& settings)
+  explicit Fault(const InstanceParts& parts)
       : TransparentProtocol(parts.host, parts.name, *parts.below.front()),
-        settings_(settings),
-        state_(settings.seed != 0 ? settings.seed : parts.host.random()) {}
+        loss_(parts.options.rate("loss", 0)),
+        duplicate_(parts.options.rate("duplicate", 0)),
+        reorder_(parts.options.rate("reorder", 0)),
+        corrupt_(parts.options.rate("corrupt", 0)),
+        delay_(parts.options.duration("delay", {})),
+        hold_(parts.options.duration("hold", std::chrono::milliseconds(1))),
+        on_push_(parts.options.text("on") != "demux"),
+        on_demux_(parts.options.text("on") != "push"),
+        most_(parts.options.number("most", 1024)),
+        state_(parts.options.number("seed", 0)) {
+    if (state_ == 0) state_ = parts.host.random();
+  }
 
   Errc pass_push(TransparentSession& session, Message message) noexcept override {
-    if (!settings_.on_push) return TransparentProtocol::pass_push(session, std::move(message));
+    if (!on_push_) return TransparentProtocol::pass_push(session, std::move(message));
     disturb(session, std::move(message), Direction::push);
     return Errc::ok;  // that a message was sent says nothing about its arrival
   }
   void pass_demux(TransparentSession& session, Message message) noexcept override {
-    if (!settings_.on_demux) return TransparentProtocol::pass_demux(session, std::move(message));
+    if (!on_demux_) return TransparentProtocol::pass_demux(session, std::move(message));
     disturb(session, std::move(message), Direction::demux);
   }
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
                  Duration timeout) noexcept override {
-    if (settings_.on_push && chance(settings_.loss)) {
+    if (on_push_ && chance(loss_)) {
       ++counted.refused;
       return transaction.completed(Errc::call_failed, {});
     }
-    if (!settings_.on_push || settings_.delay <= Duration::zero())
+    if (!on_push_ || delay_ <= Duration::zero())
       return TransparentProtocol::pass_call(session, std::move(request), transaction, timeout);
-    Held* const held = hold(session, std::move(request), Direction::call, settings_.delay);
+    Held* const held = hold(session, std::move(request), Direction::call, delay_);
     if (held == nullptr) return transaction.completed(Errc::limit_reached, {});
     held->transaction = &transaction;
     held->timeout = timeout;
     // Its timeout passes before it is sent.
-    if (timeout <= settings_.delay) host().events().schedule(held->due, timeout);
+    if (timeout <= delay_) host().events().schedule(held->due, timeout);
   }
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override {
     for (const std::unique_ptr<Held>& held : all_) {
@@ -95,8 +92,8 @@ class Fault final : public TransparentProtocol {
 
   /// The draws are made in the same order for every message, so that one seed gives one run.
   void disturb(TransparentSession& session, Message message, Direction direction) noexcept {
-    if (chance(settings_.loss)) return dropped(counted.refused);
-    if (chance(settings_.duplicate)) {
+    if (chance(loss_)) return dropped(counted.refused);
+    if (chance(duplicate_)) {
       Message copy = message.share();
       if (copy.size() == message.size()) {
         ++counted.duplicates;
@@ -107,13 +104,11 @@ class Fault final : public TransparentProtocol {
   }
 
   void deliver(TransparentSession& session, Message message, Direction direction) noexcept {
-    if (chance(settings_.corrupt)) message = corrupted(std::move(message));
-    Duration delay = settings_.delay;
-    if (chance(settings_.reorder)) delay += settings_.hold;
-    if (delay <= Duration::zero())
-      pass(session, std::move(message), direction);
-    else
-      (void)hold(session, std::move(message), direction, delay);
+    if (chance(corrupt_)) message = corrupted(std::move(message));
+    Duration delay = delay_;
+    if (chance(reorder_)) delay += hold_;
+    if (delay > Duration::zero()) return (void)hold(session, std::move(message), direction, delay);
+    pass(session, std::move(message), direction);
   }
 
   void pass(TransparentSession& session, Message message, Direction direction) noexcept {
@@ -140,7 +135,7 @@ class Fault final : public TransparentProtocol {
   }
 
   Held* hold(TransparentSession& session, Message message, Direction direction, Duration delay) noexcept {
-    if (held_ == settings_.most) return dropped(counted.refused, nullptr);
+    if (held_ == most_) return dropped(counted.refused, nullptr);
     if (free_ == nullptr) {
       all_.push_back(std::make_unique<Held>(*this));
       all_.back()->next_free = std::exchange(free_, all_.back().get());
@@ -175,16 +170,24 @@ class Fault final : public TransparentProtocol {
     release(held);
     if (direction != Direction::call) {
       pass(session, std::move(message), direction);
-    } else if (timeout <= settings_.delay) {
+    } else if (timeout <= delay_) {
       ++counted.failed;
       transaction->completed(Errc::call_aborted, {});
     } else {
       TransparentProtocol::pass_call(session, std::move(message), *transaction,
-                                     timeout == kNoLimit ? timeout : timeout - settings_.delay);
+                                     timeout == kNoLimit ? timeout : timeout - delay_);
     }
   }
 
-  const Settings settings_;
+  const double loss_;
+  const double duplicate_;
+  const double reorder_;
+  const double corrupt_;
+  const Duration delay_;
+  const Duration hold_;
+  const bool on_push_;
+  const bool on_demux_;
+  const std::size_t most_;
   std::uint64_t state_;
   std::vector<std::unique_ptr<Held>> all_;
   Held* free_ = nullptr;
@@ -212,18 +215,7 @@ ProtocolKind fault_kind() {
     const std::string on = parts.options.text("on", "both");
     if (on != "push" && on != "demux" && on != "both")
       return Error{Errc::invalid_argument, "'" + on + "' is no value for the option 'on', write push, demux or both"};
-    Fault::Settings settings;
-    settings.loss = parts.options.rate("loss", 0);
-    settings.duplicate = parts.options.rate("duplicate", 0);
-    settings.reorder = parts.options.rate("reorder", 0);
-    settings.corrupt = parts.options.rate("corrupt", 0);
-    settings.delay = parts.options.duration("delay", {});
-    settings.hold = parts.options.duration("hold", std::chrono::milliseconds(1));
-    settings.on_push = on != "demux";
-    settings.on_demux = on != "push";
-    settings.seed = parts.options.number("seed", 0);
-    settings.most = parts.options.number("most", 1024);
-    return std::unique_ptr<Protocol>(std::make_unique<Fault>(parts, settings));
+    return std::unique_ptr<Protocol>(std::make_unique<Fault>(parts));
   };
   return kind;
 }
