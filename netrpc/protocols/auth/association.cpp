@@ -9,13 +9,10 @@ namespace lrpc::netrpc::auth {
 namespace {
 
 void mix_in(crypto_generichash_state& state, const Hello& hello) noexcept {
-  std::byte fields[21];
+  std::byte fields[21 + sizeof(PublicKey) + 2 * sizeof(Salt)];
   WireWriter(fields).put(hello.ends.sender, hello.ends.receiver, hello.boot_id, hello.association, hello.generation,
-                         hello.ciphers);
+                         hello.ciphers, hello.key, hello.salt, hello.challenge);
   crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(fields), sizeof fields);
-  crypto_generichash_update(&state, hello.key.data(), hello.key.size());
-  crypto_generichash_update(&state, hello.salt.data(), hello.salt.size());
-  crypto_generichash_update(&state, hello.challenge.data(), hello.challenge.size());
 }
 
 }  // namespace

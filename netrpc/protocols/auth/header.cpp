@@ -6,6 +6,9 @@ namespace lrpc::netrpc::auth {
 
 namespace {
 
+/// Bytes of type and version, which the callers of decoders have looked at.
+constexpr std::size_t kLookedAt = 2;
+
 WireWriter begin(Type type, const Ends& ends, std::byte* to) noexcept {
   WireWriter writer(to);
   writer.put(static_cast<std::uint8_t>(type), kVersion, ends.sender, ends.receiver);
@@ -35,9 +38,8 @@ void put(WireWriter& writer, const Hello& hello) noexcept {
 
 Hello get_hello(WireReader& reader) noexcept {
   Hello hello;
-  std::uint16_t looked_at = 0;  // type and version
-  reader.get(looked_at, hello.ends.sender, hello.ends.receiver, hello.boot_id, hello.association, hello.generation,
-             hello.ciphers, hello.key, hello.salt, hello.challenge);
+  reader.get(hello.ends.sender, hello.ends.receiver, hello.boot_id, hello.association, hello.generation, hello.ciphers,
+             hello.key, hello.salt, hello.challenge);
   return hello;
 }
 
@@ -63,21 +65,20 @@ void encode(const HelloReply& reply, const MacKey& key, std::byte* to) noexcept 
 
 std::optional<Hello> decode_hello(const std::byte* from, const MacKey& key) noexcept {
   if (!signed_by(from, Hello::kSize, key)) return std::nullopt;
-  WireReader reader(from);
+  WireReader reader(from + kLookedAt);
   return get_hello(reader);
 }
 
 std::optional<Challenge> decode_challenge(const std::byte* from, const MacKey& key) noexcept {
   if (!signed_by(from, Challenge::kSize, key)) return std::nullopt;
   Challenge challenge;
-  std::uint16_t looked_at = 0;
-  WireReader(from).get(looked_at, challenge.ends.sender, challenge.ends.receiver, challenge.echo, challenge.challenge);
+  WireReader(from + kLookedAt).get(challenge.ends.sender, challenge.ends.receiver, challenge.echo, challenge.challenge);
   return challenge;
 }
 
 std::optional<HelloReply> decode_hello_reply(const std::byte* from, const MacKey& key) noexcept {
   if (!signed_by(from, HelloReply::kSize, key)) return std::nullopt;
-  WireReader reader(from);
+  WireReader reader(from + kLookedAt);
   HelloReply reply;
   reply.hello = get_hello(reader);
   reader.get(reply.echo, reply.cipher);
@@ -102,9 +103,8 @@ std::optional<Prefix> decode_prefix(const std::byte* from) noexcept {
 
 DataHeader decode_data(const std::byte* from) noexcept {
   DataHeader header;
-  std::uint16_t looked_at = 0;
-  WireReader(from).get(looked_at, header.ends.sender, header.ends.receiver, header.association, header.counter,
-                       header.length);
+  WireReader(from + kLookedAt)
+      .get(header.ends.sender, header.ends.receiver, header.association, header.counter, header.length);
   return header;
 }
 

@@ -275,7 +275,6 @@ bool FragmentProtocol::make_room(const Reassembly& reassembly, std::size_t size)
   }
 }
 
-/// Nothing has arrived for as long as it should take, or a gap has not closed by itself.
 void FragmentProtocol::silent(Reassembly& reassembly) noexcept {
   FragmentSession& session = *reassembly.session;
   if (reassembly.gap_since != Time::zero()) {
