@@ -12,7 +12,6 @@
 
 namespace lrpc::netrpc {
 
-/// Options: keys (the file), cipher, rekey_messages, rekey_after, pending, peers, sessions, idle.
 [[nodiscard]] ProtocolKind auth_kind();
 
 /// Checks whether an AUTH with these options can be made now: the cipher is available, and the file of keys can be

@@ -75,8 +75,7 @@ Errc Peer::seal_and_send(Association& association, Message message, Time now) no
   if (unanswered_ == 0) unanswered_since_ = now;
   if (unanswered_ < settings_.silence_messages) ++unanswered_;
   const Errc sealed = association.seal(self_.host().address(), host_, message);
-  if (sealed != Errc::ok) return sealed;
-  return send(std::move(message));
+  return sealed == Errc::ok ? send(std::move(message)) : sealed;
 }
 
 Errc Peer::send(Message message) noexcept {

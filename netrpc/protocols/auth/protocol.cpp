@@ -323,8 +323,8 @@ Errc AuthProtocol::control(control::Request& request) noexcept {
 /// Wipes associations and drops peers that are not needed any more. `everything`: also those that were used lately.
 void AuthProtocol::sweep(bool everything) noexcept {
   const Time now = host().now();
-  peers_.for_each([everything](const HostKey&, std::unique_ptr<Peer>& peer) { peer->sweep(everything); });
   peers_.unbind_if([&](const HostKey&, const std::unique_ptr<Peer>& peer) {
+    peer->sweep(everything);
     return peer->sessions == 0 && !peer->handshaking() && (everything || now - peer->last_used >= options_.idle);
   });
   if (peers_.empty()) {

@@ -283,8 +283,7 @@ void ClientChannel::finish(Errc outcome, Message&& reply) noexcept {
   state_ = State::idle;
   request_.clear();
   if (outcome != Errc::ok) ++channels().counted.failed;
-  Transaction* const transaction = std::exchange(transaction_, nullptr);
-  if (transaction != nullptr) transaction->completed(outcome, std::move(reply));
+  if (Transaction* const waits = std::exchange(transaction_, nullptr)) waits->completed(outcome, std::move(reply));
 }
 
 Errc ClientChannel::control(control::Request& request) noexcept {

@@ -267,8 +267,7 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
     while (!peer.servers.empty()) drop(*peer.servers.back());
   }
   // Collected first: transactions that complete may open, close and call.
-  std::vector<SessionRef> concerned;
-  for (ClientChannel* const channel : peer.clients) concerned.emplace_back(channel);
+  std::vector<SessionRef> concerned(peer.clients.begin(), peer.clients.end());
   for (const SessionRef& channel : concerned) {
     auto& client = static_cast<ClientChannel&>(*channel);
     before == 0 ? client.peer_known() : client.peer_rebooted();

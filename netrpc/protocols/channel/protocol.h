@@ -115,9 +115,7 @@ class ClientChannel final : public Session {
   /// A packet for this channel has arrived from the server; `message` is its data without padding.
   void pop(const ChannelHeader& header, Message&& message) noexcept;
 
-  /// The peer's life has become known.
   void peer_known() noexcept;
-  /// The peer has begun another life.
   void peer_rebooted() noexcept;
 
   std::size_t place = 0;  ///< Index in the peer's `clients`.

@@ -1,6 +1,5 @@
 #include "netrpc/protocols/fault/fault.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
