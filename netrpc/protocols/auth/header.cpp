@@ -6,7 +6,7 @@ namespace lrpc::netrpc::auth {
 
 namespace {
 
-/// Bytes of type and version, which the callers of decoders have looked at.
+/// Bytes of type and version, which a decoder's caller has looked at.
 constexpr std::size_t kLookedAt = 2;
 
 WireWriter begin(Type type, const Ends& ends, std::byte* to) noexcept {

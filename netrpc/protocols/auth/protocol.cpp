@@ -10,7 +10,7 @@
 namespace lrpc::netrpc::auth {
 
 namespace {
-constexpr std::uint32_t kNudges = 32;                               ///< This many at once, ...
+constexpr std::int64_t kNudges = 32;                                ///< This many at once, ...
 constexpr Duration kNudgeInterval = std::chrono::milliseconds(10);  ///< ... and then one in each interval.
 
 /// Logs a notice about the host `about`, whose address may be forged.
@@ -256,13 +256,9 @@ void AuthProtocol::nudge(Session& lower, HostAddress remote, std::uint32_t assoc
 }
 
 bool AuthProtocol::may_nudge() noexcept {
-  const Time now = host().now();
-  const auto earned = (now - nudges_counted_) / kNudgeInterval;
-  if (earned > 0) {
-    nudges_ =
-        static_cast<std::uint32_t>(std::min<std::int64_t>(kNudges, nudges_ + std::min<std::int64_t>(earned, kNudges)));
-    nudges_counted_ += earned * kNudgeInterval;
-  }
+  const std::int64_t earned = (host().now() - nudges_counted_) / kNudgeInterval;
+  nudges_ = std::min(kNudges, nudges_ + earned);
+  nudges_counted_ += earned * kNudgeInterval;
   if (nudges_ == 0) return false;
   --nudges_;
   return true;

@@ -64,7 +64,7 @@ class AuthProtocol final : public Protocol {
   KeyRing keys_;
   Map<ProtocolNumber, Protocol*> enabled_;
   std::size_t advertised_ = 0;  ///< The longest message that a protocol above has announced.
-  std::uint32_t nudges_ = 0;    ///< How many may be sent now.
+  std::int64_t nudges_ = 0;     ///< How many may be sent now.
   Time nudges_counted_{};
   Event sweep_;
   Time may_drop_{};                            ///< When idle sessions may be dropped again for a new peer.

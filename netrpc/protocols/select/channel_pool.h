@@ -38,8 +38,6 @@ class ChannelPool {
 
   [[nodiscard]] bool busy() const noexcept { return in_use_ != 0 || first_waiting_ != nullptr || entered_ != 0; }
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
-  [[nodiscard]] std::size_t channels() const noexcept { return slots_.size(); }
-  [[nodiscard]] HostAddress host() const noexcept { return participants_.remote.host; }
   /// Asks the first channel.
   [[nodiscard]] Errc control(control::Request& request) noexcept;
 
