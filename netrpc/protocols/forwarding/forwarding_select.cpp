@@ -16,8 +16,7 @@ class ForwardingSelect final : public SelectProtocol {
       : SelectProtocol(host, std::move(name), below, options.select, protocol_numbers::kForwardingSelect),
         options_(options) {}
 
-  /// Enables the protocol below: this host forwards even if it serves nothing.
-  [[nodiscard]] Status start() { return enable_below(); }
+  using SelectProtocol::enable_below;
 
  protected:
   void unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept override;
@@ -93,7 +92,8 @@ Result<std::map<std::uint16_t, HostAddress>> parse_routes(std::string_view text)
 Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string name, Protocol& below,
                                                          const ForwardingSelectOptions& options) {
   auto protocol = std::make_unique<ForwardingSelect>(host, std::move(name), below, options);
-  if (Status status = protocol->start(); !status) return status.error();
+  // This host forwards even if it serves nothing.
+  if (Status status = protocol->enable_below(); !status) return status.error();
   return std::unique_ptr<Protocol>(std::move(protocol));
 }
 

@@ -202,7 +202,7 @@ std::unique_ptr<Protocol> make_select(Host& host, std::string name, Protocol& be
 
 ProtocolKind select_kind() {
   ProtocolKind kind =
-      channel_pool_kind("SELECT", "procedure identifiers, and a fixed number of channels to each host", make_select);
+      channel_pool_kind("SELECT", "procedure identifiers, and a fixed number of channels to each host", nullptr);
   kind.options.push_back(
       {"number", OptionType::number, "of the protocol, where several stand over one device, 240 to 252; default 203"});
   kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
