@@ -131,8 +131,7 @@ Status AuthProtocol::open_enable(Protocol& high, const ParticipantSet& participa
 }
 
 void AuthProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  if (Protocol* const* const other = enabled_.resolve(participants.protocol); other != nullptr && *other == &high)
-    enabled_.unbind(participants.protocol);
+  enabled_.unbind(participants.protocol, &high);
 }
 
 void AuthProtocol::learn_advertised(Protocol& high) noexcept {

@@ -176,10 +176,8 @@ Status ChannelProtocol::open_enable(Protocol& high, const ParticipantSet& partic
 }
 
 void ChannelProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve(participants.protocol);
-  if (known == nullptr || *known != &high) return;
-  enabled_.unbind(participants.protocol);
-  if (enabled_.empty()) below_.open_disable(*this, {protocol_numbers::kChannel, {}, {}});
+  if (enabled_.unbind(participants.protocol, &high) && enabled_.empty())
+    below_.open_disable(*this, {protocol_numbers::kChannel, {}, {}});
 }
 
 ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
@@ -204,11 +202,7 @@ ChannelPeer* ChannelProtocol::peer_to_call(Session& lower, HostAddress host) {
 }
 
 void ChannelProtocol::forget_calls_to(const ChannelPeer& peer) noexcept {
-  for (const HostAddress host : peer.called_as) {
-    const HostKey key{hash_seed_, host};
-    if (ChannelPeer** const to_call = called_.resolve(key); to_call != nullptr && *to_call == &peer)
-      called_.unbind(key);
-  }
+  for (const HostAddress host : peer.called_as) called_.unbind({hash_seed_, host}, &peer);
 }
 
 bool ChannelProtocol::heard(ChannelPeer& peer, BootId boot_id) noexcept {

@@ -9,8 +9,7 @@
 namespace lrpc::netrpc::channel {
 
 void ChannelProtocol::forget_life(const ChannelPeer& peer, BootId life) noexcept {
-  ChannelPeer** const at = recorded_.resolve({life, hash_seed_});
-  if (at != nullptr && *at == &peer) recorded_.unbind({life, hash_seed_});
+  recorded_.unbind({life, hash_seed_}, &peer);
 }
 
 void ChannelProtocol::list(ServerChannel& channel) noexcept {

@@ -167,10 +167,7 @@ Status ReliableDatagram::open_enable(Protocol& high, const ParticipantSet& parti
 }
 
 void ReliableDatagram::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve(participants.protocol);
-  if (known == nullptr || *known != &high) return;
-  enabled_.unbind(participants.protocol);
-  if (enabled_.empty()) below_.open_disable(*this, enabled_below());
+  if (enabled_.unbind(participants.protocol, &high) && enabled_.empty()) below_.open_disable(*this, enabled_below());
 }
 
 void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {

@@ -139,8 +139,7 @@ Status FragmentProtocol::open_enable(Protocol& high, const ParticipantSet& parti
 }
 
 void FragmentProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve(participants.protocol);
-  if (known != nullptr && *known == &high) enabled_.unbind(participants.protocol);
+  enabled_.unbind(participants.protocol, &high);
 }
 
 std::size_t FragmentProtocol::uncut() const noexcept {

@@ -116,10 +116,7 @@ void ClientEnd::lost(Session& lower) noexcept {
 }
 
 /// From now on replies to the present call are dropped, and a second reply to the last call, too.
-void ClientEnd::let_go() noexcept {
-  if (ClientEnd** const bound = owner().calls_.resolve(xid_); bound != nullptr && *bound == this)
-    owner().calls_.unbind(xid_);
-}
+void ClientEnd::let_go() noexcept { owner().calls_.unbind(xid_, this); }
 
 void ClientEnd::cancel(Transaction& transaction) noexcept {
   if (transaction_ != &transaction) return;

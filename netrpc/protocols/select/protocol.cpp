@@ -133,8 +133,7 @@ Status SelectProtocol::open_enable(Protocol& high, const ParticipantSet& partici
 }
 
 void SelectProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = servers_.resolve(participants.local.command);
-  if (known != nullptr && *known == &high) servers_.unbind(participants.local.command);
+  servers_.unbind(participants.local.command, &high);
 }
 
 void SelectProtocol::call_demux(Session& lower, Message request) noexcept {

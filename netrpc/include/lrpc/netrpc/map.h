@@ -80,6 +80,12 @@ class Map {
     }
     return true;
   }
+  /// The same if `key` is bound to `value`. False: it is not.
+  template <class Same>
+  bool unbind(const Key& key, const Same& value) noexcept {
+    const Value* const bound = resolve(key);
+    return bound != nullptr && *bound == value && unbind(key);
+  }
   /// Calls `visit(key, value)` for each; it must not bind or unbind.
   template <class Visit>
   void for_each(Visit visit) {
