@@ -15,14 +15,14 @@ namespace lrpc::netrpc {
 /// may refuse it as too long.
 inline constexpr std::size_t kSurelyCarried = 512;
 
-/// Subtracts a header of `size` bytes from the sizes that the layer below has written into `request`. `outcome`: that
-/// layer's answer, which is returned.
-[[nodiscard]] inline Errc less_header(Errc outcome, control::Request& request, std::size_t size) noexcept {
+/// Subtracts a header of `size` bytes from the sizes that the layer below has written into `request`, and leaves at most
+/// `most`. `outcome`: that layer's answer, which is returned.
+[[nodiscard]] inline Errc less_header(Errc outcome, control::Request& request, std::size_t size,
+                                      std::size_t most = ~std::size_t{0}) noexcept {
   if (outcome != Errc::ok) return outcome;
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request))
-    maximum->size -= std::min(maximum->size, size);
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request))
-    optimum->size -= std::min(optimum->size, size);
+  const auto reduce = [=](std::size_t& carried) { carried = std::min(carried - std::min(carried, size), most); };
+  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) reduce(maximum->size);
+  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) reduce(optimum->size);
   return outcome;
 }
 

@@ -25,11 +25,7 @@ bool elsewhere(const Session& lower, HostAddress sender) noexcept {
 
 /// Reduces the sizes in the layer below's answer to `request` by AUTH's overhead. Returns `outcome`.
 Errc without_overhead(Errc outcome, control::Request& request) noexcept {
-  if (outcome != Errc::ok) return outcome;
-  const auto most = [](std::size_t& size) { size = std::min(size, Message::kMaxContiguous); };
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) most(maximum->size);
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) most(optimum->size);
-  return less_header(outcome, request, kOverhead);
+  return less_header(outcome, request, kOverhead, Message::kMaxContiguous - kOverhead);
 }
 }  // namespace
 

@@ -290,14 +290,7 @@ Errc ChannelProtocol::control(control::Request& request) noexcept {
     drop_unused_peers(true);
     return below_.control(request);
   }
-  const Errc outcome = below_.control(request);
-  if (outcome != Errc::ok) return outcome;
-  const auto less_header = [this](std::size_t& size) {
-    size = std::min(size - std::min(size, ChannelHeader::kSize), most_data(options_));
-  };
-  if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) less_header(maximum->size);
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request)) less_header(optimum->size);
-  return outcome;
+  return less_header(below_.control(request), request, ChannelHeader::kSize, most_data(options_));
 }
 
 }  // namespace lrpc::netrpc::channel
