@@ -17,14 +17,14 @@ constexpr unsigned kMaxAnswers = 32;
 }  // namespace
 
 inline Errc FragmentSession::push_fragment(Message&& piece, std::uint32_t sequence, std::uint16_t num_frag,
-                                           std::uint16_t mask, std::uint8_t type) noexcept {
+                                           std::size_t index, std::uint8_t type) noexcept {
   const auto len = static_cast<std::uint16_t>(piece.size());
   std::byte* const to = piece.push(Header::kSize);
   if (to == nullptr) [[unlikely]]
     return Errc::limit_reached;
   std::memcpy(to, outgoing_.data(), Header::kPrefix);
   *to = std::byte{type};
-  WireWriter(to + Header::kPrefix).put(sequence).put(std::uint32_t{num_frag} << 16 | mask).put(len);
+  WireWriter(to + Header::kPrefix).put(sequence, std::uint32_t{num_frag} << 16 | 1U << index, len);
   ++fragments().counted.sent;
   return lower_->push(std::move(piece));
 }
@@ -36,9 +36,9 @@ Errc FragmentSession::push(Message message) noexcept {
     return push_large(std::move(message));
   // Nothing to save: a receiver that has no part of a message cannot ask for it.
   if (message.size() <= kSurelyCarried) [[likely]]
-    return push_fragment(std::move(message), ++sequence_, 1, 1);
+    return push_fragment(std::move(message), ++sequence_, 1, 0);
   Message whole = message.share();
-  const Errc outcome = push_fragment(std::move(message), ++sequence_, 1, 1);
+  const Errc outcome = push_fragment(std::move(message), ++sequence_, 1, 0);
   return outcome != Errc::message_too_long ? outcome : push_shrunk(std::move(whole));
 }
 
@@ -63,9 +63,7 @@ Errc FragmentSession::push_large(Message message) noexcept {
     // NOLINTNEXTLINE(bugprone-use-after-move): only the last piece takes it
     Message piece = i + 1 == count ? std::move(message) : message.split(cut);
     const bool whole = i + 1 == count || piece.size() == cut;
-    const Errc outcome = whole
-                             ? push_fragment(std::move(piece), sequence, num_frag, static_cast<std::uint16_t>(1U << i))
-                             : Errc::limit_reached;
+    const Errc outcome = whole ? push_fragment(std::move(piece), sequence, num_frag, i) : Errc::limit_reached;
     if (outcome == Errc::ok) continue;
     // Once the receiver knows of the message it asks for the rest.
     if (i > 0 && saved) {
@@ -145,9 +143,7 @@ void FragmentSession::request_arrived(const Header& header) noexcept {
     if (!piece.allocated() || piece.split(i * cut).size() != i * cut) return;
     piece.truncate(cut);
     ++all.counted.retransmissions;
-    if (push_fragment(std::move(piece), header.sequence_num, header.num_frag, static_cast<std::uint16_t>(1U << i),
-                      kAgain) != Errc::ok)
-      return;
+    if (push_fragment(std::move(piece), header.sequence_num, header.num_frag, i, kAgain) != Errc::ok) return;
   }
 }
 

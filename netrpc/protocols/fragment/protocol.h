@@ -97,7 +97,7 @@ class FragmentSession final : public CachedSession {
   FragmentProtocol& fragments() const noexcept;
 
   // output.cpp
-  Errc push_fragment(Message&& piece, std::uint32_t sequence, std::uint16_t num_frag, std::uint16_t mask,
+  Errc push_fragment(Message&& piece, std::uint32_t sequence, std::uint16_t num_frag, std::size_t index,
                      std::uint8_t type = kData) noexcept;
   Errc push_large(Message message) noexcept;
   [[nodiscard]] Errc push_shrunk(Message message) noexcept;
