@@ -1,6 +1,10 @@
-#include "netrpc/protocols/channel/channel.h"
+#include "netrpc/protocols/channel/protocol.h"
 
 namespace lrpc::netrpc {
+
+std::unique_ptr<Protocol> make_channel(Host& host, std::string name, Protocol& below, const ChannelOptions& options) {
+  return std::make_unique<channel::ChannelProtocol>(host, std::move(name), below, options);
+}
 
 ProtocolKind channel_kind() {
   ProtocolKind kind;

@@ -294,11 +294,3 @@ Errc ChannelProtocol::control(control::Request& request) noexcept {
 }
 
 }  // namespace lrpc::netrpc::channel
-
-namespace lrpc::netrpc {
-
-std::unique_ptr<Protocol> make_channel(Host& host, std::string name, Protocol& below, const ChannelOptions& options) {
-  return std::make_unique<channel::ChannelProtocol>(host, std::move(name), below, options);
-}
-
-}  // namespace lrpc::netrpc
