@@ -30,29 +30,15 @@ std::size_t AttributeTable::place(Declared declared, std::size_t alignment, bool
   return all_.back().offset;
 }
 
-std::size_t AttributeTable::find_public(const std::string& name, std::type_index type, std::string& why_not) const {
-  const auto found = std::ranges::find_if(
-      all_, [&](const Declared& one) { return one.name == name && one.seen == Visibility::of_all; });
-  if (found != all_.end()) return find(found->owner + "." + name, type, why_not);
-  why_not = fmt::format("nobody has a public attribute '{}'", name);
+std::size_t AttributeTable::find(const std::string& name, bool is_public, std::type_index type,
+                                 std::string& why_not) const {
+  const auto found = std::ranges::find_if(all_, [&](const Declared& one) {
+    return is_public ? one.name == name && one.seen == Visibility::of_all : one.owner + "." + one.name == name;
+  });
+  if (found != all_.end() && found->type == type) return found->offset;
+  why_not = found == all_.end() ? fmt::format("nobody has {} attribute '{}'", is_public ? "a public" : "an", name)
+                                : fmt::format("attribute '{}.{}' has another type", found->owner, found->name);
   return 0;
-}
-
-std::size_t AttributeTable::find(const std::string& name, std::type_index type, std::string& why_not) const {
-  const auto found =
-      std::ranges::find_if(all_, [&](const Declared& one) { return one.owner + "." + one.name == name; });
-  if (found == all_.end()) {
-    why_not = fmt::format("nobody has an attribute '{}'", name);
-  } else if (found->type != type) {
-    why_not = fmt::format("attribute '{}' has another type", name);
-  } else {
-    return found->offset;
-  }
-  return 0;
-}
-
-void AttributeTable::seal(HeaderMapping mapping) {
-  mapping_ = mapping.write ? std::move(mapping) : mapping_of_integers();
 }
 
 HeaderMapping AttributeTable::mapping_of_integers() const {
@@ -95,23 +81,13 @@ HeaderMapping AttributeTable::mapping_of_integers() const {
   return mapping;
 }
 
-namespace {
-
-std::uint64_t native(const std::byte* at, std::size_t size) noexcept {
-  std::uint64_t value = 0;
-  static_assert(std::endian::native == std::endian::little);
-  std::memcpy(&value, at, size);
-  return value;
-}
-
-}  // namespace
-
 std::string AttributeTable::describe(const Item& item) const {
   std::string text;
   for (const Declared& one : all_) {
     text += fmt::format("{}{}.{} =", text.empty() ? "" : ", ", one.owner, one.name);
-    if (one.size <= sizeof(std::uint64_t)) {
-      text += fmt::format(" {}", native(item.attributes_.data() + one.offset, one.size));
+    if (std::uint64_t value = 0; one.size <= sizeof value) {
+      std::memcpy(&value, item.attributes_.data() + one.offset, one.size);
+      text += fmt::format(" {}", value);
       continue;
     }
     for (std::size_t i = 0; i < one.size; ++i)
@@ -122,23 +98,12 @@ std::string AttributeTable::describe(const Item& item) const {
 
 // ---- the bag ----
 
-SendBit Bag::add_send_bit() noexcept {
-  const std::uint64_t next = needed_ + 1;  // all bits below are given out
-  if (next == 0) return {};
-  needed_ |= next;
-  return {next};
-}
-
 SendBit Bag::add_last_send_bit(std::function<void(const ItemRef&)> asked) {
   if (last_ != 0) return {};
   ask_last_ = std::move(asked);
   const SendBit bit = add_send_bit();
   last_ = bit.mask;
   return bit;
-}
-
-ItemRef Bag::new_item(const SessionRef& session, Direction direction, Message&& message) noexcept {
-  return ItemRef(items_.make(*this, session, direction, std::move(message), needed_));
 }
 
 ItemRef Bag::copy_of(const ItemRef& item) noexcept {

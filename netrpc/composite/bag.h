@@ -176,15 +176,15 @@ class AttributeTable {
   /// The public attribute of this name.
   template <class T>
   [[nodiscard]] PublicAttribute<T> find(const std::string& name, std::string& why_not) const {
-    return PublicAttribute<T>(find_public(name, typeid(T), why_not));
+    return PublicAttribute<T>(find(name, true, typeid(T), why_not));
   }
   /// Any attribute, by owner and name: "FIFO.number".
   template <class T>
   [[nodiscard]] Attribute<T> find_any(const std::string& name, std::string& why_not) const {
-    return Attribute<T>(find(name, typeid(T), why_not));
+    return Attribute<T>(find(name, false, typeid(T), why_not));
   }
   /// Ends the declarations. `mapping` replaces the header described above, if it has functions.
-  void seal(HeaderMapping mapping);
+  void seal(HeaderMapping mapping) { mapping_ = mapping.write ? std::move(mapping) : mapping_of_integers(); }
 
   [[nodiscard]] std::size_t header_size() const noexcept { return mapping_.size; }
   /// `to`, `from`: header_size() bytes. False: the header is malformed.
@@ -204,9 +204,9 @@ class AttributeTable {
     InHeader travels = InHeader::no;
   };
   [[nodiscard]] std::size_t place(Declared declared, std::size_t alignment, bool integer, std::string& why_not);
-  [[nodiscard]] std::size_t find_public(const std::string& name, std::type_index type, std::string& why_not) const;
-
-  [[nodiscard]] std::size_t find(const std::string& name, std::type_index type, std::string& why_not) const;
+  /// `is_public`: among the public attributes, by its name; otherwise any, by owner and name.
+  [[nodiscard]] std::size_t find(const std::string& name, bool is_public, std::type_index type,
+                                 std::string& why_not) const;
   [[nodiscard]] HeaderMapping mapping_of_integers() const;
 
   std::vector<Declared> all_;
@@ -240,13 +240,19 @@ class Bag {
   ~Bag() { empty(); }
 
   /// A bit that each message needs from now on. Mask 0: all 63 are taken.
-  [[nodiscard]] SendBit add_send_bit() noexcept;
+  [[nodiscard]] SendBit add_send_bit() noexcept {
+    const std::uint64_t next = needed_ + 1;  // all bits below are given out
+    needed_ |= next;
+    return {next};
+  }
   /// The same for a micro-protocol that decides last: `asked` is called when all other bits of a message are set. Mask
   /// 0: there is such a bit already, or all 63 are taken.
   [[nodiscard]] SendBit add_last_send_bit(std::function<void(const ItemRef&)> asked);
 
   /// newItem. Null: there is no memory. insert(), erase() and set_send_bit() ignore null.
-  [[nodiscard]] ItemRef new_item(const SessionRef& session, Direction direction, Message&& message) noexcept;
+  [[nodiscard]] ItemRef new_item(const SessionRef& session, Direction direction, Message&& message) noexcept {
+    return ItemRef(items_.make(*this, session, direction, std::move(message), needed_));
+  }
   /// A new item, not in the bag, with the same session, direction, message and attributes. Call this before `item`
   /// leaves: its message is empty afterwards. Null: there is no memory.
   [[nodiscard]] ItemRef copy_of(const ItemRef& item) noexcept;

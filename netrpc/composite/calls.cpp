@@ -1,9 +1,9 @@
 #include "netrpc/composite/calls.h"
 
-#include <new>
 #include <utility>
 
 #include "netrpc/composite/composite.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -46,14 +46,12 @@ Calls::Calls(Host& host, Events& events, CallId first) noexcept
 CallId Calls::begin(Session& session, Transaction* user, Duration timeout) noexcept {
   if (++last_ == 0) ++last_;
   const CallId call = last_;
-  try {
+  const bool begun = attempt([&] {
     if (user != nullptr) by_user_.bind(user, call);
     calls_.bind(call, {user, SessionRef(&session)});
-  } catch (const std::bad_alloc&) {
-    by_user_.unbind(user);
-    return 0;
-  }
-  if (timeout == kNoLimit || bound(call, timeout)) return call;
+  });
+  if (!begun) by_user_.unbind(user);
+  if (begun && (timeout == kNoLimit || bound(call, timeout))) return call;
   (void)take(call);
   return 0;
 }
@@ -93,19 +91,6 @@ void Calls::end(CallId call, Errc outcome, Message reply) noexcept {
     (void)ended.session->high().control(failed);
   }
   events_.raise(ended_, Raise::asynchronous, call);  // last: a handler may end other calls, which come after this one
-}
-
-void Calls::drop(CallId call) noexcept {
-  if (take(call).session) events_.raise(ended_, Raise::asynchronous, call);
-}
-
-bool Calls::counts(CallId call, const Message& reply) noexcept {
-  const Call* const known = calls_.resolve(call);
-  return known == nullptr || known->user == nullptr || known->user->counts(reply);
-}
-
-void Calls::cancel(Transaction& user) noexcept {
-  if (const CallId* const call = by_user_.resolve(&user)) drop(CallId(*call));
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "lrpc/netrpc/map.h"
-#include "netrpc/composite/micro_protocol.h"
+#include "netrpc/composite/bag.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -39,22 +39,32 @@ class Calls {
   [[nodiscard]] CallId begin(Session& session, Transaction* user, Duration timeout) noexcept;
   /// The call ends with call_aborted after `limit` at the latest. False: there is no memory for that.
   [[nodiscard]] bool bound(CallId call, Duration limit) noexcept;
+  /// It has not ended.
   [[nodiscard]] bool has(CallId call) noexcept { return calls_.resolve(call) != nullptr; }
   /// No effect if the call has ended. Completes `user`, which may begin the next call meanwhile; if the call was a
   /// push, tells the protocol above only a failure (control::PushFailed).
-  void end(CallId call, Errc outcome, Message reply) noexcept;
+  void end(CallId call, Errc outcome, Message reply = {}) noexcept;
   /// Takes out the call of a pushed message, so that nothing else ends it while its replies go up. False: it has ended.
   /// Call settled() when they have gone up: it raises Call_Ended.
   [[nodiscard]] bool settle(CallId call) noexcept { return bool(take(call).session); }
   void settled(CallId call) noexcept { events_.raise(ended_, Raise::asynchronous, call); }
   /// Ends the call and raises Call_Ended, but does not tell the caller.
-  void drop(CallId call) noexcept;
-  void cancel(Transaction& user) noexcept;
-  /// As Transaction::counts().
-  [[nodiscard]] bool counts(CallId call, const Message& reply) noexcept;
+  void drop(CallId call) noexcept {
+    if (take(call).session) events_.raise(ended_, Raise::asynchronous, call);
+  }
+  void cancel(Transaction& user) noexcept {
+    if (const CallId* const call = by_user_.resolve(&user)) drop(CallId(*call));
+  }
+  /// Whether a member's reply counts for the call, as Transaction::counts().
+  [[nodiscard]] bool counts(CallId call, const Message& reply) noexcept {
+    const Call* const known = calls_.resolve(call);
+    return known == nullptr || known->user == nullptr || known->user->counts(reply);
+  }
   [[nodiscard]] std::size_t count() const noexcept { return calls_.size(); }
 
-  MicroParts::Collate collate;  ///< Null: the caller gets the reply only.
+  /// Reports the answers of a group's members to the caller, just before the call ends (Transaction::collated()). Null:
+  /// the caller gets the reply only.
+  std::function<void(CallId call, Transaction& user, const Message& reply)> collate;
 
  private:
   struct Call {

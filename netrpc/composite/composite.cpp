@@ -9,6 +9,7 @@
 #include "netrpc/composite/group_session.h"
 #include "netrpc/composite/suite/suite.h"
 #include "netrpc/graph/options.h"
+#include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::composite {
@@ -44,12 +45,9 @@ MicroKind verify_kind() {
 Host& MicroParts::host() const noexcept { return framework_.host(); }
 Events& MicroParts::events() const noexcept { return framework_.events(); }
 Bag& MicroParts::bag() const noexcept { return framework_.bag(); }
+Calls& MicroParts::calls() const noexcept { return framework_.calls_; }
 AttributeTable& MicroParts::attributes() const noexcept { return framework_.attributes(); }
-ItemRef MicroParts::item_of(const Entering& entering) noexcept { return framework_.item_of(entering); }
-
-std::map<std::string, std::unique_ptr<ProcedureBase>>& MicroParts::procedures() const noexcept {
-  return framework_.procedures_;
-}
+Procedures& MicroParts::procedures() const noexcept { return framework_.procedures_; }
 
 void MicroParts::map_headers(HeaderMapping mapping) {
   if (!kind_.maps) fail("its kind does not map attributes to headers");
@@ -59,23 +57,7 @@ void MicroParts::map_headers(HeaderMapping mapping) {
 
 void MicroParts::fail(const std::string& why) { framework_.errors_.push_back(kind_.name + ": " + why); }
 
-bool MicroParts::is_optional(std::string_view event) const {
-  return std::ranges::find(kind_.may_import, event) != kind_.may_import.end();
-}
-bool MicroParts::may_import(std::string_view event) {
-  return is_optional(event) || may(kind_.imports, event, "import");
-}
-
 CallStyle MicroParts::style() const noexcept { return framework_.style(); }
-void MicroParts::end_call(CallId call, Errc outcome, Message reply) noexcept {
-  framework_.calls_.end(call, outcome, std::move(reply));
-}
-bool MicroParts::settle_call(CallId call) noexcept { return framework_.calls_.settle(call); }
-void MicroParts::call_settled(CallId call) noexcept { framework_.calls_.settled(call); }
-bool MicroParts::bound_call(CallId call, Duration limit) noexcept { return framework_.calls_.bound(call, limit); }
-bool MicroParts::is_open(CallId call) noexcept { return framework_.calls_.has(call); }
-void MicroParts::collate(Collate tell) { framework_.calls_.collate = std::move(tell); }
-bool MicroParts::counts(CallId call, const Message& reply) noexcept { return framework_.calls_.counts(call, reply); }
 
 GroupSession* MicroParts::group_of(const Entering& entering) noexcept {
   // A passive session's peer is whatever address a message was sent from, perhaps a group's.
@@ -86,6 +68,25 @@ ItemRef MicroParts::item_for(const Entering& entering, const SessionRef& session
   Message message = entering.message->share();
   if (entering.message->allocated() && !message.allocated()) return {};
   return framework_.fresh_item(entering, session, std::move(message));
+}
+
+ItemRef MicroParts::item_of(const Entering& entering) noexcept {
+  Message& message = *entering.message;
+  const std::size_t size = entering.direction == Direction::up ? attributes().header_size() : 0;
+  std::byte scratch[Item::kAttributeBytes];
+  const std::byte* const header = message.pop(size, scratch);
+  if (header == nullptr && size != 0) return {};
+  if (group_of(entering) != nullptr) return {};  // the verifier makes one for each member
+  ItemRef item = framework_.fresh_item(entering, entering.session, Message());
+  if (!item) return {};
+  if (size != 0 && !attributes().read_header(*item, header)) {
+    ++framework_.counted.malformed;
+    entering.entry->malformed = true;
+    return {};
+  }
+  item->message = std::move(message);
+  entering.entry->item = item;
+  return item;
 }
 
 bool MicroParts::may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb) {
@@ -132,13 +133,6 @@ Framework::Framework(Host& host, std::string name, Protocol& below, std::size_t 
             [](const ItemRef& item) { return item->request_ && !item->has_left(); });
 }
 
-/// Drops the handlers first: they must not be called for what ends here, and may hold items.
-Framework::~Framework() {
-  events_.clear();
-  bag_.empty();
-  micro_protocols_.clear();
-}
-
 Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name, Protocol& below,
                                                    std::vector<Part> parts, std::size_t threads) {
   const auto failed = [&](const std::vector<std::string>& errors) {
@@ -177,25 +171,6 @@ Result<std::unique_ptr<Framework>> Framework::make(Host& host, std::string name,
   made->attributes_.seal(std::move(made->mapping_));
   made->events_.shuffle();
   return made;
-}
-
-ItemRef Framework::item_of(const Entering& entering) noexcept {
-  Message& message = *entering.message;
-  const std::size_t size = entering.direction == Direction::up ? attributes_.header_size() : 0;
-  std::byte scratch[Item::kAttributeBytes];
-  const std::byte* const header = message.pop(size, scratch);
-  if (header == nullptr && size != 0) return {};
-  if (MicroParts::group_of(entering) != nullptr) return {};  // the verifier makes one for each member
-  ItemRef item = fresh_item(entering, entering.session, Message());
-  if (!item) return {};
-  if (size != 0 && !attributes_.read_header(*item, header)) {
-    ++counted.malformed;
-    entering.entry->malformed = true;
-    return {};
-  }
-  item->message = std::move(message);
-  entering.entry->item = item;
-  return item;
 }
 
 ItemRef Framework::fresh_item(const Entering& entering, const SessionRef& session, Message message) noexcept {
@@ -248,42 +223,9 @@ void Framework::call_through(Session& session, Message request, Transaction& tra
   if (outcome != Errc::ok) calls_.end(call, outcome, {});
 }
 
-Errc Framework::pass_push(TransparentSession& session, Message message) noexcept {
-  return push_through(session, std::move(message));
-}
-
-void Framework::pass_call(TransparentSession& session, Message request, Transaction& transaction,
-                          Duration timeout) noexcept {
-  call_through(session, std::move(request), transaction, timeout);
-}
-
-void Framework::pass_cancel(TransparentSession& /*session*/, Transaction& transaction) noexcept { cancel(transaction); }
-
-Errc Framework::reply(const ItemRef& request, Message message) noexcept {
-  const Errc outcome = enter(pushed_to_, *request->session(), Direction::down, std::move(message), 0, request);
-  if (style_ == CallStyle::call || outcome != Errc::limit_reached) over(request);
-  return outcome;
-}
-
-void Framework::let_go(RequestSession& session, const ItemRef& unanswered) noexcept {
-  if (unanswered) over(unanswered);
-  requests_.destroy(session);
-}
-
-/// While the protocol above is receiving the request, Request_Ended waits: otherwise the next request would come to it
-/// within this one, and so on.
-void Framework::over(const ItemRef& request) noexcept {
-  request->over_ = true;
-  request->place_ = {};
-  if (!request->given_) events_.raise(request_ended_, Raise::asynchronous, request);
-}
-
 void Framework::pass_demux(TransparentSession& session, Message message) noexcept {
-  if (message.size() < attributes_.header_size()) {
-    ++counted.malformed;
-  } else {
-    (void)enter(popped_to_, session, Direction::up, std::move(message));
-  }
+  if (message.size() < attributes_.header_size()) return dropped(counted.malformed);
+  (void)enter(popped_to_, session, Direction::up, std::move(message));
 }
 
 void Framework::leave(const ItemRef& item, Errc& outcome) noexcept {
@@ -303,21 +245,16 @@ bool Framework::has_room(const ItemRef& item) noexcept {
   if (!item->request_) return true;
   const HostKey from = Peer::of(host(), *item).key_of_host();
   const std::size_t waits = item->missing_ != Item::kInsertion ? item->message.footprint() : 0;
-  if (places_.has_room(from, 1, kMostRequests) &&
-      (waits == 0 || waiting_.has_room(from, waits, host().pool().limit() / kShareOfBuffers))) {
-    if (waits == 0 || (item->place_ = waiting_.take(from, waits))) return true;
-  }
-  ++counted.refused;
-  return false;
+  const bool room = places_.has_room(from, 1, kMostRequests) &&
+                    (waits == 0 || (waiting_.has_room(from, waits, host().pool().limit() / kShareOfBuffers) &&
+                                    (item->place_ = waiting_.take(from, waits))));
+  if (!room) ++counted.refused;
+  return room;
 }
 
 void Framework::deliver(TransparentSession& session, const ItemRef& item) noexcept {
   Message message = std::move(item->message);
-  if (style_ == CallStyle::none) {
-    const Events::Outside outside(events_);
-    return TransparentProtocol::pass_demux(session, std::move(message));
-  }
-  if (item->call_ != 0) {
+  if (style_ == CallStyle::none || item->call_ != 0) {
     const Events::Outside outside(events_);
     return TransparentProtocol::pass_demux(session, std::move(message));
   }
@@ -366,17 +303,6 @@ Errc Framework::pass_control(TransparentSession& session, control::Request& requ
 
 Errc Framework::pass_high_control(Protocol& high, control::Request& request) noexcept {
   return with_header(TransparentProtocol::pass_high_control(high, request), request, attributes_.header_size());
-}
-
-std::string Framework::describe(const Item& item) const {
-  const std::string attributes = attributes_.describe(item);
-  return Bag::describe(item) + (attributes.empty() ? "" : "; " + attributes);
-}
-
-std::string Framework::describe_bag() {
-  std::string text;
-  bag_.for_each([&](const ItemRef& item) { text += describe(*item) + "\n"; });
-  return text;
 }
 
 }  // namespace lrpc::netrpc::composite

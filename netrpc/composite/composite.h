@@ -3,7 +3,6 @@
 // a CallStyle, requests and their replies.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,14 +28,26 @@ class Framework final : public TransparentProtocol {
   /// `threads`: for handlers; 0: they run in the thread that brings the message (Events).
   static Result<std::unique_ptr<Framework>> make(Host& host, std::string name, Protocol& below, std::vector<Part> parts,
                                                  std::size_t threads = 0);
-  ~Framework() override;
+  /// Drops the handlers first: they must not be called for what ends here, and may hold items.
+  ~Framework() override {
+    events_.clear();
+    bag_.empty();
+    micro_protocols_.clear();
+  }
 
   [[nodiscard]] Events& events() noexcept { return events_; }
   [[nodiscard]] Bag& bag() noexcept { return bag_; }
   [[nodiscard]] AttributeTable& attributes() noexcept { return attributes_; }
   /// printBag: a line an item.
-  [[nodiscard]] std::string describe_bag();
-  [[nodiscard]] std::string describe(const Item& item) const;
+  [[nodiscard]] std::string describe_bag() {
+    std::string text;
+    bag_.for_each([&](const ItemRef& item) { text += describe(*item) + "\n"; });
+    return text;
+  }
+  [[nodiscard]] std::string describe(const Item& item) const {
+    const std::string attributes = attributes_.describe(item);
+    return Bag::describe(item) + (attributes.empty() ? "" : "; " + attributes);
+  }
 
   [[nodiscard]] CallStyle style() const noexcept { return style_; }
 
@@ -47,10 +58,14 @@ class Framework final : public TransparentProtocol {
   void call_through(Session& session, Message request, Transaction& transaction, Duration timeout) noexcept;
   void cancel(Transaction& transaction) noexcept { calls_.cancel(transaction); }
 
-  [[nodiscard]] Errc pass_push(TransparentSession& session, Message message) noexcept override;
+  [[nodiscard]] Errc pass_push(TransparentSession& session, Message message) noexcept override {
+    return push_through(session, std::move(message));
+  }
   void pass_call(TransparentSession& session, Message request, Transaction& transaction,
-                 Duration timeout) noexcept override;
-  void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
+                 Duration timeout) noexcept override {
+    call_through(session, std::move(request), transaction, timeout);
+  }
+  void pass_cancel(TransparentSession& /*session*/, Transaction& transaction) noexcept override { cancel(transaction); }
   void pass_demux(TransparentSession& session, Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   [[nodiscard]] Errc pass_control(TransparentSession& session, control::Request& request) noexcept override;
@@ -65,14 +80,26 @@ class Framework final : public TransparentProtocol {
   /// The outcome of the message. limit_reached: VERIFY has not inserted it.
   [[nodiscard]] Errc enter(const Raisable<Entering>& event, Session& session, Direction way, Message message,
                            CallId call = 0, ItemRef answers = {}) noexcept;
-  [[nodiscard]] ItemRef item_of(const Entering& entering) noexcept;
   void leave(const ItemRef& item, Errc& outcome) noexcept;
   [[nodiscard]] Errc send(TransparentSession& session, Item& item) noexcept;
   [[nodiscard]] bool has_room(const ItemRef& item) noexcept;
   void deliver(TransparentSession& session, const ItemRef& item) noexcept;
-  [[nodiscard]] Errc reply(const ItemRef& request, Message message) noexcept;
-  void let_go(RequestSession& session, const ItemRef& unanswered) noexcept;
-  void over(const ItemRef& request) noexcept;
+  [[nodiscard]] Errc reply(const ItemRef& request, Message message) noexcept {
+    const Errc outcome = enter(pushed_to_, *request->session(), Direction::down, std::move(message), 0, request);
+    if (style_ == CallStyle::call || outcome != Errc::limit_reached) over(request);
+    return outcome;
+  }
+  void let_go(RequestSession& session, const ItemRef& unanswered) noexcept {
+    if (unanswered) over(unanswered);
+    requests_.destroy(session);
+  }
+  /// While the protocol above is receiving the request, Request_Ended waits: otherwise the next request would come to
+  /// it within this one, and so on.
+  void over(const ItemRef& request) noexcept {
+    request->over_ = true;
+    request->place_ = {};
+    if (!request->given_) events_.raise(request_ended_, Raise::asynchronous, request);
+  }
   [[nodiscard]] ItemRef fresh_item(const Entering& entering, const SessionRef& session, Message message) noexcept;
 
   Events events_;
@@ -83,7 +110,7 @@ class Framework final : public TransparentProtocol {
   const Raisable<ItemRef>& request_ended_;
   AttributeTable attributes_;
   HeaderMapping mapping_;  ///< Set by a part that maps, until the attributes are sealed.
-  std::map<std::string, std::unique_ptr<ProcedureBase>> procedures_;
+  Procedures procedures_;
   HostShares places_;   ///< Requests in the protocol above. This and the next outlive the bag.
   HostShares waiting_;  ///< Buffers of requests whose send bits are not all set.
   Bag bag_;

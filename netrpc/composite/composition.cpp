@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "netrpc/composite/micro_protocol.h"
 
@@ -22,10 +23,9 @@ constexpr std::string_view kPredefined[] = {kMessagePoppedToCp.name,
 
 using Kinds = std::vector<const MicroKind*>;
 
-bool has(const std::vector<std::string_view>& names, std::string_view name) {
+bool has(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
-bool predefined(std::string_view name) { return std::ranges::find(kPredefined, name) != std::end(kPredefined); }
 
 Kinds::const_iterator exporter(const Kinds& kinds, std::string_view name) {
   return std::ranges::find_if(kinds, [&](const MicroKind* one) { return has(one->exports, name); });
@@ -53,13 +53,13 @@ std::vector<ProtocolKind::MicroError> check_composition(const std::vector<const 
     if (kind.maps && before([](const MicroKind* one) { return one->maps; }))
       wrong(fmt::format("{} maps attributes to headers, and another one does already, take one out", kind.name));
     for (const std::string_view name : kind.exports) {
-      if (exporter(kinds, name) < at || predefined(name))
+      if (exporter(kinds, name) < at || has(kPredefined, name))
         wrong(fmt::format("{} exports '{}', which another one exports already", kind.name, name));
       if (name.find('.') != name.npos)  // only a micro-protocol's own events have one
         wrong(fmt::format("{} exports '{}', name it without '.'", kind.name, name));
     }
     for (const std::string_view name : kind.imports) {
-      if (exporter(kinds, name) == kinds.end() && !predefined(name))
+      if (exporter(kinds, name) == kinds.end() && !has(kPredefined, name))
         wrong(fmt::format("{} imports '{}', which nobody exports, add a micro-protocol that does, or take {} out",
                           kind.name, name, kind.name));
       if (!kind.verifies && (name == kMessagePoppedToCp.name || name == kMessagePushedToCp.name))

@@ -38,19 +38,15 @@ enum class Repeat : std::uint8_t { once, periodic };
 
 class EventBase {
  public:
-  EventBase(std::string_view name, const std::type_info& parameters) : name_(name), parameters_(parameters) {}
+  explicit EventBase(const std::type_info& of_parameters) : types(of_parameters) {}
   EventBase(const EventBase&) = delete;
   EventBase& operator=(const EventBase&) = delete;
   virtual ~EventBase() = default;
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  [[nodiscard]] const std::type_info& parameters() const noexcept { return parameters_; }
   /// Puts the handlers in a random order, so that nobody relies on one.
   virtual void shuffle(const std::function<std::uint64_t()>& random) = 0;
   virtual void drop_handlers() noexcept = 0;
 
- private:
-  const std::string name_;
-  const std::type_info& parameters_;
+  const std::type_info& types;  ///< Of the parameters.
 };
 
 /// An event of a composition, with all its handlers. Handlers do not throw. None is added once messages come.
@@ -59,7 +55,7 @@ class Raisable final : public EventBase {
  public:
   using Handler = std::function<void(Parameters...)>;
   using Guard = std::function<bool(const Parameters&...)>;
-  explicit Raisable(std::string_view name) : EventBase(name, typeid(std::tuple<Parameters...>)) {}
+  Raisable() : EventBase(typeid(std::tuple<Parameters...>)) {}
 
   void add(Handler handler, Guard guard) { handlers_.push_back({std::move(guard), std::move(handler)}); }
   /// Returns how many handlers were activated.
@@ -146,14 +142,18 @@ class Events {
   Events& operator=(const Events&) = delete;
   ~Events() { clear(); }
   /// Drops all timers and handlers: raises have no effect from now on.
-  void clear() noexcept;
+  void clear() noexcept {
+    waiting_timers_.for_each([this](TimerId, Timer* timer) { timers_.destroy(*timer); });
+    waiting_timers_.clear();
+    for (const auto& [name, event] : events_) event->drop_handlers();
+  }
 
   /// The event of that name, which is made if there is none. Null: it has other parameters.
   template <class... Parameters>
   [[nodiscard]] Raisable<Parameters...>* find(const std::string& name) {
     auto& known = events_[name];
-    if (known == nullptr) known = std::make_unique<Raisable<Parameters...>>(name);
-    if (known->parameters() != typeid(std::tuple<Parameters...>)) return nullptr;
+    if (known == nullptr) known = std::make_unique<Raisable<Parameters...>>();
+    if (known->types != typeid(std::tuple<Parameters...>)) return nullptr;
     return static_cast<Raisable<Parameters...>*>(known.get());
   }
   template <class... Parameters>
@@ -161,7 +161,9 @@ class Events {
     return find<Parameters...>(std::string(event.name));
   }
   /// Draws a random order for the handlers of each event.
-  void shuffle();
+  void shuffle() {
+    for (const auto& [name, event] : events_) event->shuffle([this] { return host_.random(); });
+  }
 
   /// Synchronous: all handlers run before this returns. Asynchronous: they run when this thread's current message or
   /// timer has been handled, in the order of the raises; if it handles none, at once. With threads, they start at once,
@@ -169,18 +171,12 @@ class Events {
   template <class... Parameters>
   void raise(const Raisable<Parameters...>& event, Raise how, std::type_identity_t<Parameters>... parameters) noexcept {
     ++raised_;
-    if (how == Raise::asynchronous) {
-      Turn here(*this);
-      if (threads_) {
-        start(event, here, outermost(here).round_, parameters...);
-      } else if (Deferred* const later = deferred_.make(*this, here, Waiting::kAll, event, parameters...)) {
-        defer(*later, outermost(here));
-      } else {
-        run(event, parameters...);
-      }
-    } else {
-      run(event, parameters...);
-    }
+    if (how == Raise::synchronous) return run(event, parameters...);
+    Turn here(*this);
+    if (threads_) return start(event, here, outermost(here).round_, parameters...);
+    if (Deferred* const later = deferred_.make(*this, here, Waiting::kAll, event, parameters...))
+      return defer(*later, outermost(here));
+    run(event, parameters...);
   }
 
   /// 0: none.
@@ -193,7 +189,10 @@ class Events {
     return begin(timers_.make(*this, after, repeat, Waiting::kAll, event, parameters...));
   }
   /// When the timer expires. Time::max(): it has ended.
-  [[nodiscard]] Time due(TimerId timer) noexcept;
+  [[nodiscard]] Time due(TimerId timer) noexcept {
+    Timer** const known = waiting_timers_.resolve(timer);
+    return known != nullptr ? (*known)->event.due() : Time::max();
+  }
   /// Ends the timer. No effect if it has ended.
   void cancel_timer(TimerId timer) noexcept;
 
@@ -280,8 +279,14 @@ class Events {
   [[nodiscard]] static Turn& outermost(Turn& turn) noexcept {
     return turn.within_ == nullptr ? turn : outermost(*turn.within_);
   }
-  static void defer(Deferred& later, Turn& turn) noexcept;
-  void end(Turn& turn) noexcept;
+  static void defer(Deferred& later, Turn& turn) noexcept {
+    (turn.first_ != nullptr ? turn.last_->next : turn.first_) = &later;
+    turn.last_ = &later;
+  }
+  void end(Turn& turn) noexcept {
+    while (turn.first_ != nullptr) std::exchange(turn.first_, turn.first_->next)->run();
+    if (threads_) threads_->wait(turn.round_);
+  }
   template <class... Parameters>
   void run(const Raisable<Parameters...>& event, const Parameters&... parameters) noexcept {
     if (!threads_) [[likely]] {

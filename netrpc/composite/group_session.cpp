@@ -1,11 +1,11 @@
 #include "netrpc/composite/group_session.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/composite/composite.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -38,11 +38,9 @@ std::span<const SessionRef> GroupSession::members() noexcept {
     if (members_[i]) continue;
     ParticipantSet one = participants();
     one.remote.host = hosts_[i];
-    try {
-      Result<SessionRef> opened = framework_.TransparentProtocol::open(high(), one);
-      if (opened) members_[i] = *std::move(opened);
-    } catch (const std::bad_alloc&) {  // the next call tries again
-    }
+    attempt([&] {  // without memory, the next call tries again
+      if (auto opened = framework_.TransparentProtocol::open(high(), one)) members_[i] = *std::move(opened);
+    });
   }
   return members_;
 }

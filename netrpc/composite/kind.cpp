@@ -8,24 +8,13 @@
 
 namespace lrpc::netrpc::composite {
 
-namespace {
-
-using SharedKinds = std::shared_ptr<const std::vector<MicroKind>>;
-
-const MicroKind& kind_named(const SharedKinds& kinds, std::string_view name) {
-  return *std::ranges::find_if(*kinds, [&](const MicroKind& one) { return one.name == name; });
-}
-
-std::vector<const MicroKind*> kinds_named(const SharedKinds& kinds, const std::vector<std::string>& names) {
-  std::vector<const MicroKind*> named;
-  for (const std::string& name : names) named.push_back(&kind_named(kinds, name));
-  return named;
-}
-
-}  // namespace
-
 ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   const auto kinds = std::make_shared<const std::vector<MicroKind>>(std::move(all));
+  const auto named = [kinds](const std::vector<std::string>& names) {
+    std::vector<const MicroKind*> found;
+    for (const std::string& one : names) found.push_back(&*std::ranges::find(*kinds, one, &MicroKind::name));
+    return found;
+  };
   ProtocolKind kind;
   kind.name = std::move(name);
   kind.summary = "micro-protocols, between braces";
@@ -35,15 +24,11 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   kind.options = {
       {"threads", OptionType::number, "to run handlers in; 0: in the thread that brings a message", false, "0", "64"}};
   for (const MicroKind& micro : *kinds) kind.inside.push_back({micro.name, micro.options});
-  kind.check_inside = [kinds](const std::vector<std::string>& names) {
-    return check_composition(kinds_named(kinds, names));
-  };
-  kind.draw_inside = [kinds](const std::vector<std::string>& names) {
-    return describe_composition(kinds_named(kinds, names));
-  };
-  kind.inside_gives = [kinds](const std::vector<std::string>& names) {
+  kind.check_inside = [named](const std::vector<std::string>& names) { return check_composition(named(names)); };
+  kind.draw_inside = [named](const std::vector<std::string>& names) { return describe_composition(named(names)); };
+  kind.inside_gives = [named](const std::vector<std::string>& names) {
     ProtocolKind::Given given{Service::datagram, true};
-    for (const MicroKind* const one : kinds_named(kinds, names)) {
+    for (const MicroKind* const one : named(names)) {
       if (one->style == CallStyle::call) given.gives = Service::transaction;
       if (one->at_most_once) given.repeats = false;
     }
@@ -53,14 +38,15 @@ ProtocolKind composite_kind(std::string name, std::vector<MicroKind> all) {
   kind.make = [kinds](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
     std::vector<Part> inside;
     for (const MicroDescription& micro : parts.inside) {
-      if (std::ranges::find(*kinds, micro.kind, &MicroKind::name) == kinds->end())
+      const auto known = std::ranges::find(*kinds, micro.kind, &MicroKind::name);
+      if (known == kinds->end())
         return Error{Errc::invalid_argument, "there is no micro-protocol " + micro.kind + " to compose with"};
-      inside.push_back({kind_named(kinds, micro.kind), micro.options});
+      inside.push_back({*known, micro.options});
     }
     auto made = Framework::make(parts.host, parts.name, *parts.below.front(), std::move(inside),
                                 parts.options.number("threads", 0));
     if (!made) return made.error();
-    return std::unique_ptr<Protocol>(std::move(made).value());
+    return std::move(made).value();
   };
   return kind;
 }

@@ -3,6 +3,8 @@
 // runs. When the framework makes a micro-protocol, what its kind does not declare is an error.
 #pragma once
 
+#include <algorithm>
+#include <any>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 
 namespace lrpc::netrpc::composite {
 
+class Calls;
 class Framework;
 class GroupSession;
 
@@ -49,7 +51,7 @@ inline constexpr EventName<ItemRef> kMessagePushedFromCp{"Message_Pushed_From_CP
 inline constexpr EventName<ItemRef> kMessageInsertedIntoBag{"Message_Inserted_Into_Bag"};
 inline constexpr EventName<ItemRef> kMessageDeletedFromBag{"Message_Deleted_From_Bag"};
 inline constexpr EventName<ItemRef> kMessageReadyToBeSent{"Message_Ready_To_Be_Sent"};
-/// Not in the paper: a call has ended, by its reply, MicroParts::end_call(), its timeout or its caller.
+/// Not in the paper: a call has ended, by its reply, Calls::end(), its timeout or its caller.
 inline constexpr EventName<CallId> kCallEnded{"Call_Ended"};
 /// Not in the paper, at the server: a request has been answered, dropped by the protocol above without an answer, or
 /// deleted before it left. Never raised while the protocol above is receiving the request.
@@ -75,18 +77,8 @@ template <class Signature>
 struct ProcedureName {
   std::string_view name;
 };
-class ProcedureBase {
- public:
-  explicit ProcedureBase(const std::type_info& type) noexcept : signature(type) {}
-  virtual ~ProcedureBase() = default;
-  const std::type_info& signature;
-};
-template <class Signature>
-class Procedure final : public ProcedureBase {
- public:
-  explicit Procedure(std::function<Signature> calls) : ProcedureBase(typeid(Signature)), call(std::move(calls)) {}
-  const std::function<Signature> call;
-};
+/// By their names; each a std::function<Signature>.
+using Procedures = std::map<std::string, std::any>;
 
 class MicroParts;
 
@@ -131,6 +123,7 @@ class MicroParts {
   [[nodiscard]] Host& host() const noexcept;
   [[nodiscard]] Events& events() const noexcept;
   [[nodiscard]] Bag& bag() const noexcept;
+  [[nodiscard]] Calls& calls() const noexcept;
 
   /// Handles an event that the kind imports. With a `guard`, the handler runs only if the guard returns true.
   template <class... Parameters>
@@ -156,19 +149,17 @@ class MicroParts {
   /// A procedure that the kind exports. Called under the monitor.
   template <class Signature>
   void exported_procedure(const ProcedureName<Signature>& name, std::type_identity_t<std::function<Signature>> call) {
-    if (may(kind_.exports, name.name, "export"))
-      procedures()[std::string(name.name)] = std::make_unique<Procedure<Signature>>(std::move(call));
+    if (may(kind_.exports, name.name, "export")) procedures()[std::string(name.name)] = std::move(call);
   }
   /// Within later(): a procedure that the kind imports, which lives as long as the composite protocol. Null: the
   /// composition has failed, or the procedure is in `may_import` and nobody exports it.
   template <class Signature>
   [[nodiscard]] const std::function<Signature>* procedure(const ProcedureName<Signature>& name) {
     if (!may_import(name.name)) return nullptr;
-    const auto& known = procedures()[std::string(name.name)];
-    if (known != nullptr && known->signature == typeid(Signature))
-      return &static_cast<const Procedure<Signature>&>(*known).call;
-    if (known == nullptr && is_optional(name.name)) return nullptr;
-    fail("procedure '" + std::string(name.name) + (known == nullptr ? "' is not there" : "' has another type"));
+    const std::any& known = procedures()[std::string(name.name)];
+    const auto* const call = std::any_cast<std::function<Signature>>(&known);
+    if (call != nullptr || (!known.has_value() && is_optional(name.name))) return call;
+    fail("procedure '" + std::string(name.name) + (known.has_value() ? "' has another type" : "' is not there"));
     return nullptr;
   }
   template <class T>
@@ -218,20 +209,6 @@ class MicroParts {
   static void mark_orphan(const ItemRef& item, bool orphan) noexcept { item->orphan_ = orphan; }
   /// In push style: marks a message that goes up as a reply of this call.
   void mark_reply(const ItemRef& item, CallId call) noexcept { item->call_ = call; }
-  [[nodiscard]] bool is_open(CallId call) noexcept;  ///< It has not ended.
-  /// The call ends with call_aborted after `limit` at the latest. False: there is no memory for that.
-  [[nodiscard]] bool bound_call(CallId call, Duration limit) noexcept;
-  /// Ends a call, unless it has ended. Its caller gets `outcome`, and if that is ok the reply.
-  void end_call(CallId call, Errc outcome, Message reply = {}) noexcept;
-  /// In push style: from now on only the replies that the micro-protocol sends up end the call. False: it has ended.
-  [[nodiscard]] bool settle_call(CallId call) noexcept;
-  /// To be called when the last reply of a settled call has gone up: raises Call_Ended.
-  void call_settled(CallId call) noexcept;
-  /// Reports the answers of a group's members to the caller, just before the call ends (Transaction::collated()).
-  using Collate = std::function<void(CallId call, Transaction& user, const Message& reply)>;
-  void collate(Collate tell);
-  /// Whether a member's reply counts for the call, as Transaction::counts().
-  [[nodiscard]] bool counts(CallId call, const Message& reply) noexcept;
 
   // ---- for a kind that verifies ----
   /// The item of a message that enters, with the attributes from its header. Takes the message, so call it once. Null:
@@ -252,11 +229,15 @@ class MicroParts {
     if (known == nullptr) fail("event '" + name + "' has other parameters");
     return known;
   }
-  [[nodiscard]] bool is_optional(std::string_view event) const;
-  [[nodiscard]] bool may_import(std::string_view event);
+  [[nodiscard]] bool is_optional(std::string_view event) const {
+    return std::ranges::find(kind_.may_import, event) != kind_.may_import.end();
+  }
+  [[nodiscard]] bool may_import(std::string_view event) {
+    return is_optional(event) || may(kind_.imports, event, "import");
+  }
   [[nodiscard]] bool may(const std::vector<std::string_view>& declared, std::string_view event, std::string_view verb);
   [[nodiscard]] AttributeTable& attributes() const noexcept;
-  [[nodiscard]] std::map<std::string, std::unique_ptr<ProcedureBase>>& procedures() const noexcept;
+  [[nodiscard]] Procedures& procedures() const noexcept;
   void fail(const std::string& why);
 
   Framework& framework_;
@@ -266,7 +247,11 @@ class MicroParts {
 /// MicroKind::make for a micro-protocol that is constructed from its parts.
 template <class Micro>
 Result<std::unique_ptr<MicroProtocol>> make_micro(MicroParts& parts) {
-  return std::unique_ptr<MicroProtocol>(std::make_unique<Micro>(parts));
+  return std::make_unique<Micro>(parts);
+}
+/// The same for one that does nothing: its kind says all.
+inline Result<std::unique_ptr<MicroProtocol>> make_passive(MicroParts& /*parts*/) {
+  return std::make_unique<MicroProtocol>();
 }
 
 }  // namespace lrpc::netrpc::composite

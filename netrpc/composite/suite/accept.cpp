@@ -36,17 +36,13 @@ class Accept final : public MicroProtocol {
 };
 
 MicroKind accept_kind(std::string name, std::string summary, Decision decision, std::vector<std::string_view> others) {
-  MicroKind kind;
-  kind.name = std::move(name);
-  kind.summary = std::move(summary);
-  kind.needs = {{"GRPC"}};
-  kind.excludes = std::move(others);
-  kind.exports = {kCallDecided.name};
-  kind.imports = {kMemberHeard.name};
-  kind.make = [decision](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
-    return std::unique_ptr<MicroProtocol>(std::make_unique<Accept>(parts, decision));
-  };
-  return kind;
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .exports = {kCallDecided.name},
+          .imports = {kMemberHeard.name},
+          .needs = {{"GRPC"}},
+          .excludes = std::move(others),
+          .make = [decision](MicroParts& parts) { return std::make_unique<Accept>(parts, decision); }};
 }
 
 }  // namespace

@@ -75,14 +75,14 @@ class Atomic final : public MicroProtocol {
   [[nodiscard]] bool commit(const ItemRef& reply) noexcept {
     settled_ = true;
     settling_ = reply.get();
-    control::Request done = control::Commit{};
-    Errc answer = Errc::ok;
-    {
-      const Events::Outside outside(parts_.events());
-      answer = reply->session()->high().control(done);
-    }
+    const Errc answer = ask_server(*reply, control::Commit{});
     settling_ = nullptr;
     return answer == Errc::ok;
+  }
+
+  Errc ask_server(const Item& item, control::Request request) noexcept {
+    const Events::Outside outside(parts_.events());
+    return item.session()->high().control(request);
   }
 
   void ended(const ItemRef& item) noexcept {
@@ -91,11 +91,8 @@ class Atomic final : public MicroProtocol {
       return;
     }
     const ItemRef gone = std::exchange(running_, {});
-    if (!std::exchange(settled_, false) && gone->has_left()) {  // dropped without an answer
-      const Events::Outside outside(parts_.events());
-      control::Request undone = control::Rollback{};
-      (void)gone->session()->high().control(undone);
-    }
+    if (!std::exchange(settled_, false) && gone->has_left())  // dropped without an answer
+      ask_server(*gone, control::Rollback{});
     next();
   }
 

@@ -1,4 +1,5 @@
 // BOUNDED and UNBOUNDED: how long a call may take, whatever its caller says (§4.2).
+#include "netrpc/composite/calls.h"
 #include "netrpc/composite/suite/suite.h"
 
 namespace lrpc::netrpc::composite {
@@ -10,18 +11,13 @@ class Bounded final : public MicroProtocol {
   explicit Bounded(MicroParts& parts)
       : parts_(parts), limit_(parts.options.duration("limit", std::chrono::seconds(10))) {
     parts_.handle(kCallBegun, [this](CallId call, const Session* /*session*/) {
-      if (!parts_.bound_call(call, limit_)) parts_.end_call(call, Errc::limit_reached);
+      if (!parts_.calls().bound(call, limit_)) parts_.calls().end(call, Errc::limit_reached);
     });
   }
 
  private:
   MicroParts parts_;
   const Duration limit_;
-};
-
-class Unbounded final : public MicroProtocol {
- public:
-  explicit Unbounded(MicroParts& /*parts*/) noexcept {}
 };
 
 }  // namespace
@@ -41,7 +37,7 @@ MicroKind unbounded_kind() {
           .summary = "says that nothing but its caller bounds a call",
           .needs = {{"GRPC"}},
           .excludes = {"BOUNDED"},
-          .make = make_micro<Unbounded>};
+          .make = make_passive};
 }
 
 }  // namespace lrpc::netrpc::composite

@@ -1,10 +1,10 @@
 // FIFO: a peer's messages leave upwards in the order in which it has pushed them.
 #include <algorithm>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include "netrpc/composite/suite/suite.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -66,11 +66,8 @@ class Fifo final : public MicroProtocol {
       return parts_.bag().erase(item, Errc::limit_reached);
     const bool full = order->held.size() >= hold_;
     if (full && order->going != nullptr) return parts_.bag().erase(item, Errc::limit_reached);
-    try {
-      order->held.insert(at, {number, item, held_.take(host_of(flow), bytes)});
-    } catch (const std::bad_alloc&) {
+    if (!attempt([&] { order->held.insert(at, {number, item, held_.take(host_of(flow), bytes)}); }))
       return parts_.bag().erase(item, Errc::limit_reached);
-    }
     full ? skip(flow) : advance(flow);
   }
 

@@ -1,12 +1,11 @@
 // AVOID_INTERFERENCE and TERMINATE_ORPHANS: what becomes of the requests of a client that has crashed (§4.2: orphan
 // computations).
-#include <algorithm>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "netrpc/composite/suite/suite.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -65,15 +64,11 @@ class Orphans final : public MicroProtocol {
     if (std::exchange(client->life, life) != life) {
       client->present = 0;
       end_others(peer, life);
+      if (policy_ == Policy::terminate) mark(peer, true);
+      client = clients_.find(peer);
     }
-    if (policy_ == Policy::terminate) mark(peer, true);
-    client = clients_.find(peer);
-    if (client == nullptr || client->present >= hold_) return parts_.bag().erase(item, Errc::limit_reached);
-    try {
-      client->requests.push_back(item);
-    } catch (const std::bad_alloc&) {
+    if (client == nullptr || client->present >= hold_ || !attempt([&] { client->requests.push_back(item); }))
       return parts_.bag().erase(item, Errc::limit_reached);
-    }
     ++client->present;
     if (policy_ == Policy::terminate || !client->has_orphans()) parts_.bag().set_send_bit(bit_, item);
   }
@@ -124,16 +119,15 @@ class Orphans final : public MicroProtocol {
 };
 
 MicroKind orphans_kind(std::string name, std::string summary, Policy policy) {
-  MicroKind kind{.name = std::move(name), .summary = std::move(summary)};
-  kind.imports = {kMessageInsertedIntoBag.name, kRequestEnded.name};
-  kind.needs = {{"GRPC"}};
+  MicroKind kind{.name = std::move(name),
+                 .summary = std::move(summary),
+                 .imports = {kMessageInsertedIntoBag.name, kRequestEnded.name},
+                 .needs = {{"GRPC"}},
+                 .excludes = {policy == Policy::avoid ? "TERMINATE_ORPHANS" : "AVOID_INTERFERENCE"},
+                 .options = with_peer_options({{"hold", OptionType::number,
+                                                "how many requests of a client are there at a time; 256", false, "1"}}),
+                 .make = [policy](MicroParts& parts) { return std::make_unique<Orphans>(parts, policy); }};
   if (policy == Policy::terminate) kind.may_import = {kSuspectHostDead.name};
-  kind.excludes = {policy == Policy::avoid ? "TERMINATE_ORPHANS" : "AVOID_INTERFERENCE"};
-  kind.options = with_peer_options(
-      {{"hold", OptionType::number, "how many requests of a client are there at a time; 256", false, "1"}});
-  kind.make = [policy](MicroParts& parts) -> Result<std::unique_ptr<MicroProtocol>> {
-    return std::unique_ptr<MicroProtocol>(std::make_unique<Orphans>(parts, policy));
-  };
   return kind;
 }
 

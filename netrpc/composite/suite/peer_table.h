@@ -6,12 +6,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <utility>
 
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/map.h"
 #include "netrpc/composite/bag.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -30,16 +30,12 @@ struct Peer {
     return {host.hash_seed(), both.remote.host, ethernet, both.remote.port, both.protocol};
   }
   [[nodiscard]] std::uint64_t hash() const noexcept {
-    std::uint64_t rest = port;
-    for (const std::uint8_t byte : ethernet.bytes) rest = rest << 8 | byte;
-    return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), rest);
+    return mix(mix(seed, std::uint64_t{host.value} << 32 | protocol), std::uint64_t{port} << 48 | ethernet.number());
   }
   /// Also for a host that is known by its Ethernet address only.
   [[nodiscard]] HostKey key_of_host() const noexcept {
     if (host.known()) return {seed, host};
-    std::uint64_t address = 0;
-    for (const std::uint8_t byte : ethernet.bytes) address = address << 8 | byte;
-    return {mix(seed, address), {}};
+    return {mix(seed, ethernet.number()), {}};
   }
   friend bool operator==(const Peer&, const Peer&) = default;
 };
@@ -81,12 +77,12 @@ class PeerTable {
     if (!shares_.has_room(host_of(peer), 1, most_) || host_.short_of_memory()) return nullptr;
     HostShares::Part part = shares_.take(host_of(peer), 1);
     if (!part) return nullptr;
-    try {
+    State* made = nullptr;
+    attempt([&] {
       if (!sweep_.waiting()) host_.events().schedule(sweep_, idle_);
-      return &states_.bind(peer, Entry{State{}, true, std::move(part)}).state;
-    } catch (const std::bad_alloc&) {
-      return nullptr;
-    }
+      made = &states_.bind(peer, Entry{State{}, true, std::move(part)}).state;
+    });
+    return made;
   }
   [[nodiscard]] std::size_t size() const noexcept { return states_.size(); }
 

@@ -1,9 +1,10 @@
 // REPLY_ORDER: calls end in the order in which they have begun (§4.2: reply ordering).
 #include <algorithm>
-#include <new>
 #include <vector>
 
+#include "netrpc/composite/calls.h"
 #include "netrpc/composite/suite/suite.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -25,12 +26,8 @@ class ReplyOrder final : public MicroProtocol {
   };
 
   void begun(CallId call, const Session* session) noexcept {
-    if (!parts_.is_open(call)) return;
-    try {
-      begun_.push_back({call, session});
-    } catch (const std::bad_alloc&) {
-      parts_.end_call(call, Errc::limit_reached);
-    }
+    if (parts_.calls().has(call) && !attempt([&] { begun_.push_back({call, session}); }))
+      parts_.calls().end(call, Errc::limit_reached);
   }
 
   [[nodiscard]] bool may_end(CallId call) noexcept {

@@ -1,10 +1,10 @@
 // STILL_WORKING: a server says which requests it works on. If it does not, it has failed (§3.5: what the paper's ACK
 // says of slow servers).
 #include <algorithm>
-#include <new>
 #include <vector>
 
 #include "netrpc/composite/suite/suite.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -59,10 +59,7 @@ class StillWorking final : public MicroProtocol {
 
   void watch(Item& item) noexcept {
     call_.set(item, item.call());
-    try {
-      watched_.push_back({item.call(), item.session().get()});
-    } catch (const std::bad_alloc&) {  // its call ends by its bound
-    }
+    attempt([&] { watched_.push_back({item.call(), item.session().get()}); });  // else its call ends by its bound
     tick();
   }
 
@@ -74,10 +71,7 @@ class StillWorking final : public MicroProtocol {
 
   void works(const ItemRef& item) noexcept {
     if (!item->in_bag()) return;
-    try {
-      at_work_.push_back(item);
-    } catch (const std::bad_alloc&) {  // its client takes it for lost
-    }
+    attempt([&] { at_work_.push_back(item); });  // else its client takes it for lost
     tick();
   }
 

@@ -5,18 +5,13 @@ namespace lrpc::netrpc::composite {
 
 namespace {
 
-class Style final : public MicroProtocol {
- public:
-  explicit Style(MicroParts& /*parts*/) noexcept {}
-};
-
 MicroKind style_kind(std::string name, std::string summary, CallStyle style, std::string_view other) {
   return {.name = std::move(name),
           .summary = std::move(summary),
           .needs = {{"GRPC"}},
           .excludes = {other},
           .style = style,
-          .make = make_micro<Style>};
+          .make = make_passive};
 }
 
 }  // namespace

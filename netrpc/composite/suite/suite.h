@@ -3,7 +3,6 @@
 // docs/COMPOSITE.md says what each promises.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
