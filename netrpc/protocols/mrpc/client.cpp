@@ -26,27 +26,24 @@ Errc outcome_of(std::uint16_t error) noexcept {
 
 ClientSession::ClientSession(Monolithic& mrpc, Protocol& high, const ParticipantSet& participants,
                              ClientPeer& peer) noexcept
-    : Session(mrpc, high, participants), mrpc_(mrpc), peer_(peer) {
-  ++peer_.sessions;
-}
+    : Session(mrpc, high, participants), mrpc_(mrpc), peer_(&peer) {}
 
 void ClientSession::unreferenced() noexcept {
   mrpc_.session_gone(*this);
-  --peer_.sessions;
   delete this;
 }
 
 void ClientSession::call(Message request, Transaction& transaction, Duration timeout) noexcept {
-  peer_.call(participants().remote.command, std::move(request), transaction, timeout);
+  peer_->call(participants().remote.command, std::move(request), transaction, timeout);
 }
 
-void ClientSession::cancel(Transaction& transaction) noexcept { peer_.cancel(transaction); }
+void ClientSession::cancel(Transaction& transaction) noexcept { peer_->cancel(transaction); }
 
 Errc ClientSession::control(control::Request& request) noexcept {
-  peer_.look_at_path();
-  if (control::answered(request, control::MaximumMessage{peer_.max_message()})) return Errc::ok;
-  if (control::answered(request, control::OptimumMessage{peer_.single()})) return Errc::ok;
-  if (control::answered(request, control::RoundTrip{peer_.round_trip().smoothed(), peer_.round_trip().timeout()}))
+  peer_->look_at_path();
+  if (control::answered(request, control::MaximumMessage{peer_->max_message()})) return Errc::ok;
+  if (control::answered(request, control::OptimumMessage{peer_->single()})) return Errc::ok;
+  if (control::answered(request, control::RoundTrip{peer_->round_trip().smoothed(), peer_->round_trip().timeout()}))
     return Errc::ok;
   return Session::control(request);
 }
@@ -89,17 +86,15 @@ void ClientPeer::look_at_path() noexcept {
 }
 
 Header ClientPeer::header(const ClientChannel& channel, Type type) const noexcept {
-  Header header;
-  header.type = type;
-  header.client = mrpc_.host().address();
-  header.server = host_;
-  header.channel = channel.number;
-  header.sequence = channel.sequence;
-  header.fragments = channel.request.fragments;
-  header.command = channel.command;
-  header.boot_id = mrpc_.host().boot_id();
-  header.peer_boot_id = boot_id_;
-  return header;
+  return {.type = type,
+          .client = mrpc_.host().address(),
+          .server = host_,
+          .channel = channel.number,
+          .sequence = channel.sequence,
+          .fragments = channel.request.fragments,
+          .command = channel.command,
+          .boot_id = mrpc_.host().boot_id(),
+          .peer_boot_id = boot_id_};
 }
 
 /// Precondition: ready, and a channel is free. Takes the lowest: its next request soon acknowledges its last reply.
@@ -151,24 +146,13 @@ Errc ClientPeer::send_fragments(ClientChannel& channel, std::uint16_t mask, bool
   Errc refused = Errc::ok;
   bool first = true;
   Header header = this->header(channel, Type::request);
-  const std::uint16_t last = std::bit_floor(mask);
-  channel.request.each(mask, [&](std::uint16_t index, Message&& part) {
-    header.mask = static_cast<std::uint16_t>(1U << index);
-    header.bits = please_ack && header.mask == last ? kPleaseAck : std::uint16_t{0};
-    header.size = static_cast<std::uint16_t>(part.size());
-    header.offset = static_cast<std::uint16_t>(index * channel.request.cut);
+  channel.request.each(header, mask, please_ack, [&](Message&& part) {
     const Errc sent = mrpc_.try_send(*lower_, header, std::move(part));
     if (std::exchange(first, false)) refused = sent;
     // Stop, too, if the call has ended meanwhile.
     return refused == Errc::ok && channel.transaction != nullptr && channel.sequence == header.sequence;
   });
   return refused;
-}
-
-ClientChannel* ClientPeer::outstanding(const Header& header) noexcept {
-  if (header.channel >= kMaxChannels || channels_[header.channel] == nullptr) return nullptr;
-  ClientChannel& channel = *channels_[header.channel];
-  return channel.transaction != nullptr && channel.sequence == header.sequence ? &channel : nullptr;
 }
 
 void ClientPeer::on_reply(const Header& header, Message&& message) noexcept {
@@ -231,7 +215,7 @@ void ClientPeer::acknowledge_reply(const ClientChannel& channel, std::uint16_t f
   Header header = this->header(channel, Type::reply_ack);
   header.fragments = fragments;
   header.mask = mask;
-  mrpc_.send(*lower_, header, Message(mrpc_.host().pool()));
+  mrpc_.send(*lower_, header);
 }
 
 /// The server has part of the request, or all of it and is at work.
@@ -295,7 +279,7 @@ void ClientPeer::send_again(ClientChannel& channel, bool only_ask) noexcept {
   Header probe = header(channel, Type::request);
   probe.bits = kPleaseAck;
   probe.mask = 0;
-  mrpc_.send(*lower_, probe, Message(mrpc_.host().pool()));
+  mrpc_.send(*lower_, probe);
 }
 
 /// The fragments are not cut anew: the server may have some of the old size, or execute the request already.
@@ -306,18 +290,11 @@ void ClientPeer::send_fragments_again(ClientChannel& channel, std::uint16_t mask
     finish(channel, Errc::call_lost, {});
 }
 
-void ClientPeer::release(ClientChannel& channel) noexcept {
-  channel.transaction = nullptr;
-  channel.request.whole.clear();
-  channel.reply.clear();
-  free_ |= std::uint64_t{1} << channel.number;
-}
-
 void ClientPeer::finish(ClientChannel& channel, Errc outcome, Message&& reply) noexcept {
   Transaction& transaction = *channel.transaction;
   release(channel);
   if (outcome != Errc::ok) ++mrpc_.counters().failed;
-  const Keep keep(*this);  // completed() may release the last session, and sweep
+  const Keep keep(this);  // completed() may release the last session, and sweep
   transaction.completed(outcome, std::move(reply));
   if (first_waiting_ != nullptr) start_waiting();
 }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "lrpc/netrpc/event_manager.h"
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/protocols/mrpc/fragments.h"
@@ -25,12 +24,11 @@ class ClientSession final : public Session {
   void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
   void cancel(Transaction& transaction) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
-  [[nodiscard]] ClientPeer& to() const noexcept { return peer_; }
 
  private:
   void unreferenced() noexcept override;
   Monolithic& mrpc_;
-  ClientPeer& peer_;
+  const Ref<ClientPeer> peer_;
 };
 
 /// One channel. Idle, or with one call between its request and its reply.
@@ -77,34 +75,36 @@ class ClientPeer {
   /// Asks again how much one packet carries, if a path to the host has changed.
   void look_at_path() noexcept;
   [[nodiscard]] const RetryTimer& round_trip() const noexcept { return round_trips_[0]; }
-  [[nodiscard]] HostAddress host() const noexcept { return host_; }
-  [[nodiscard]] bool idle() const noexcept { return sessions == 0 && free_ == all_free_ && first_waiting_ == nullptr; }
+  [[nodiscard]] bool idle() const noexcept {
+    return references_ == 0 && free_ == all_free_ && first_waiting_ == nullptr;
+  }
 
-  std::size_t sessions = 0;  ///< ClientSessions that refer to it.
-  bool used = true;          ///< It was used since the last sweep.
+  bool used = true;  ///< It was used since the last sweep.
 
  private:
   friend struct ClientChannel;
-
+  friend class Ref<ClientPeer>;
   /// Keeps the peer during a loop over calls: completed() may release the last session and then ask for DropIdle.
-  class Keep {
-   public:
-    explicit Keep(ClientPeer& peer) noexcept : peer_(peer) { ++peer_.sessions; }
-    Keep(const Keep&) = delete;
-    Keep& operator=(const Keep&) = delete;
-    ~Keep() { --peer_.sessions; }
+  using Keep = Ref<ClientPeer>;
 
-   private:
-    ClientPeer& peer_;
-  };
-
+  static void unreferenced() noexcept {}  // the sweep drops it
   void start(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
   /// Queues the call. If Settings::queue calls wait already, it is completed with limit_reached.
   void wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
   /// Starts waiting calls as long as channels are free; queries the peer's life if they wait for that.
   void start_waiting() noexcept;
-  void unlink(Transaction* before, Transaction& transaction) noexcept;
-  void release(ClientChannel& channel) noexcept;
+  void unlink(Transaction* before, Transaction& transaction) noexcept {
+    (before == nullptr ? first_waiting_ : before->next_waiting) = transaction.next_waiting;
+    if (last_waiting_ == &transaction) last_waiting_ = before;
+    transaction.next_waiting = nullptr;
+    --waiting_;
+  }
+  void release(ClientChannel& channel) noexcept {
+    channel.transaction = nullptr;
+    channel.request.whole.clear();
+    channel.reply.clear();
+    free_ |= std::uint64_t{1} << channel.number;
+  }
   void finish(ClientChannel& channel, Errc outcome, Message&& reply) noexcept;
   void on_fragment(ClientChannel& channel, const Header& header, Message&& message, Time now) noexcept;
   void measure(ClientChannel& channel, Time now) noexcept;
@@ -124,7 +124,11 @@ class ClientPeer {
   void acknowledge_reply(const ClientChannel& channel, std::uint16_t fragments, std::uint16_t mask) noexcept;
   [[nodiscard]] Header header(const ClientChannel& channel, Type type) const noexcept;
   /// The channel whose outstanding call `header` is about; null: none.
-  [[nodiscard]] ClientChannel* outstanding(const Header& header) noexcept;
+  [[nodiscard]] ClientChannel* outstanding(const Header& header) noexcept {
+    if (header.channel >= kMaxChannels || channels_[header.channel] == nullptr) return nullptr;
+    ClientChannel& channel = *channels_[header.channel];
+    return channel.transaction != nullptr && channel.sequence == header.sequence ? &channel : nullptr;
+  }
   /// `more`: fragments of the request beyond the first.
   [[nodiscard]] RetryTimer& round_trip(std::size_t more) noexcept { return round_trips_[more != 0 ? 1 : 0]; }
   [[nodiscard]] RetryTimer& round_trip(const ClientChannel& channel) noexcept {
@@ -136,6 +140,7 @@ class ClientPeer {
   void on_waiting_timer() noexcept;
   void fail_waiting(Errc outcome) noexcept;
 
+  std::size_t references_ = 0;  ///< Of its sessions, and Keep's.
   Monolithic& mrpc_;
   const HostAddress host_;
   SessionRef lower_;

@@ -22,17 +22,10 @@ void ClientPeer::wait(std::uint16_t command, Message&& request, Transaction& tra
   if (!ready_ && !querying_) begin_query(now);
 }
 
-void ClientPeer::unlink(Transaction* before, Transaction& transaction) noexcept {
-  (before == nullptr ? first_waiting_ : before->next_waiting) = transaction.next_waiting;
-  if (last_waiting_ == &transaction) last_waiting_ = before;
-  transaction.next_waiting = nullptr;
-  --waiting_;
-}
-
 void ClientPeer::start_waiting() noexcept {
   if (serving_)
     return;  // a call has ended while the loop below was starting it: that loop takes its channel for the next one
-  const Keep keep(*this);
+  const Keep keep(this);
   serving_ = true;
   while (first_waiting_ != nullptr && ready_ && free_ != 0) {
     Transaction& transaction = *first_waiting_;
@@ -85,13 +78,12 @@ void ClientPeer::begin_query(Time now) noexcept {
 }
 
 void ClientPeer::query(Time now) noexcept {
-  Header header;
-  header.type = Type::query;
-  header.client = mrpc_.host().address();
-  header.server = host_;
-  header.sequence = query_number_;
-  header.mask = 0;
-  header.boot_id = mrpc_.host().boot_id();
+  const Header header{.type = Type::query,
+                      .client = mrpc_.host().address(),
+                      .server = host_,
+                      .sequence = query_number_,
+                      .mask = 0,
+                      .boot_id = mrpc_.host().boot_id()};
   // The pause doubles each time: two steps, because pause_after() doubles with every second one.
   const Duration pause = RetryTimer::pause_after(2U * query_tries_, kFirstTimeout, kLongestTimeout);
   if (query_tries_ < 12) ++query_tries_;
@@ -103,7 +95,7 @@ void ClientPeer::query(Time now) noexcept {
 
 void ClientPeer::on_life(const Header& header) noexcept {
   if (!querying_ || header.sequence != query_number_) return dropped(mrpc_.counters().duplicates);
-  const Keep keep(*this);
+  const Keep keep(this);
   querying_ = false;
   if (query_tries_ == 1) round_trips_[0].sample(mrpc_.host().now() - query_began_);
   mrpc_.host().peers().heard(host_, header.boot_id);
@@ -114,14 +106,14 @@ void ClientPeer::on_life(const Header& header) noexcept {
 
 void ClientPeer::on_rebooted(const Header& header) noexcept {
   if (outstanding(header) == nullptr || header.boot_id == boot_id_) return dropped(mrpc_.counters().duplicates);
-  const Keep keep(*this);
+  const Keep keep(this);
   mrpc_.host().peers().heard(host_, header.boot_id);
   rebooted(header.boot_id);
 }
 
 void ClientPeer::rebooted(BootId now) noexcept {
   if (now == boot_id_) return;
-  const Keep keep(*this);
+  const Keep keep(this);
   boot_id_ = now;
   ready_ = true;
   querying_ = false;  // calls that wait from here on wait for a channel
@@ -134,7 +126,7 @@ void ClientPeer::rebooted(BootId now) noexcept {
 }
 
 void ClientPeer::on_waiting_timer() noexcept {
-  const Keep keep(*this);
+  const Keep keep(this);
   const Time now = mrpc_.host().now();
   query_silence_.timer_came(now, waiting_timer_.due());
   for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr;) {
@@ -163,7 +155,7 @@ void ClientPeer::on_waiting_timer() noexcept {
 
 /// Ends all waiting calls, because the peer does not answer. Nothing of them has been sent.
 void ClientPeer::fail_waiting(Errc outcome) noexcept {
-  const Keep keep(*this);
+  const Keep keep(this);
   querying_ = false;
   std::size_t count = 0;  // not those that completed() adds
   for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting) ++count;

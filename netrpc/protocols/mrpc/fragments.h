@@ -37,18 +37,24 @@ struct Outgoing {
                                          : static_cast<std::uint16_t>((message.size() + cut_at - 1) / cut_at);
     whole = std::move(message);
   }
-  /// Hands the fragments in `mask` to `send(index, message)` until it returns false. They share the bytes of the whole.
-  /// Stops early when the pool has no more: as if the rest had been lost.
+  /// Hands the fragments in `mask` to `send(message)`, each when `header` says where it lies, until that returns false.
+  /// They share the bytes of the whole. `please_ack`: the last of them asks for an answer. Stops early when the pool
+  /// has no more: as if the rest had been lost.
   template <class Send>
-  void each(std::uint16_t mask, Send send) const noexcept {
+  void each(Header& header, std::uint16_t mask, bool please_ack, Send send) const noexcept {
+    const std::uint16_t last = std::bit_floor(mask);
     Message rest = whole.share();
     for (std::uint16_t i = 0; i < fragments && mask != 0; ++i) {
       const std::size_t size = i + 1 < fragments ? cut : whole.size() - std::size_t{i} * cut;
       Message part = rest.split(size);
       if (part.size() != size) return;
       if ((mask >> i & 1) == 0) continue;
-      mask = static_cast<std::uint16_t>(mask & ~(1U << i));
-      if (!send(i, std::move(part))) return;
+      header.mask = static_cast<std::uint16_t>(1U << i);
+      header.bits = please_ack && header.mask == last ? kPleaseAck : std::uint16_t{0};
+      header.size = static_cast<std::uint16_t>(size);
+      header.offset = static_cast<std::uint16_t>(i * cut);
+      mask = static_cast<std::uint16_t>(mask & ~header.mask);
+      if (!send(std::move(part))) return;
     }
   }
 };

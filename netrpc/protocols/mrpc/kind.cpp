@@ -21,29 +21,26 @@ Result<std::unique_ptr<Protocol>> make(const InstanceParts& parts) {
   // A client must have given a call up before the server forgets what it has executed.
   if (settings.give_up <= Duration::zero() || settings.give_up > settings.packet_life / 2)
     return Error{Errc::invalid_argument, "give_up must be positive and at most half of packet_life"};
-  return std::unique_ptr<Protocol>(
-      std::make_unique<Monolithic>(parts.host, parts.name, *parts.below.front(), settings));
+  return std::make_unique<Monolithic>(parts.host, parts.name, *parts.below.front(), settings);
 }
 
 }  // namespace
 
 ProtocolKind mrpc_kind() {
-  ProtocolKind kind;
-  kind.name = "M_RPC";
-  kind.summary = "the monolithic Sprite RPC: requests and replies of up to 16 KiB, at most once";
-  kind.gives = Service::transaction;
-  kind.below = {{"the protocol for packets", Service::datagram}};
-  kind.options = {
-      {"channels", OptionType::number, "calls under way to each peer, 1 to 64; default 8", false},
-      {"queue", OptionType::number, "calls to one peer that wait for one of those; default 4096", false},
-      {"give_up", OptionType::duration, "a peer not heard for so long is gone; default 5s", false, "1ms"},
-      {"packet_life", OptionType::duration, "how long a packet may be under way; default 60s", false},
-      {"clients", OptionType::number, "hosts that the server keeps records of; default 1024", false},
-      {"memory", OptionType::number, "bytes of partial requests and saved replies; default 33554432", false},
-      {"sequence", OptionType::number, "the sequence number before the first; default 0", false, "0", "4294967295"},
-  };
-  kind.make = make;
-  return kind;
+  return {
+      .name = "M_RPC",
+      .summary = "the monolithic Sprite RPC: requests and replies of up to 16 KiB, at most once",
+      .gives = Service::transaction,
+      .below = {{"the protocol for packets", Service::datagram}},
+      .options = {{"channels", OptionType::number, "calls under way to each peer, 1 to 64; default 8"},
+                  {"queue", OptionType::number, "calls to one peer that wait for one of those; default 4096"},
+                  {"give_up", OptionType::duration, "a peer not heard for so long is gone; default 5s", false, "1ms"},
+                  {"packet_life", OptionType::duration, "how long a packet may be under way; default 60s"},
+                  {"clients", OptionType::number, "hosts that the server keeps records of; default 1024"},
+                  {"memory", OptionType::number, "bytes of partial requests and saved replies; default 33554432"},
+                  {"sequence", OptionType::number, "the sequence number before the first; default 0", false, "0",
+                   "4294967295"}},
+      .make = make};
 }
 
 }  // namespace lrpc::netrpc::mrpc

@@ -6,6 +6,7 @@
 namespace lrpc::netrpc::mrpc {
 
 namespace {
+constexpr ParticipantSet kBelow{protocol_numbers::kMonolithic, {}, {}};
 constexpr std::size_t kLargestPacket = 1500;  // the paper: Sprite RPC never sends a message greater than 1500 bytes
 
 /// The longest packet to send through `below`, a protocol or a session.
@@ -34,8 +35,7 @@ Monolithic::Monolithic(Host& host, std::string name, Protocol& lower, Settings s
 }
 
 Monolithic::~Monolithic() {
-  if (enabled_below_)
-    lower_.open_disable(*this, {.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}});
+  if (enabled_below_) lower_.open_disable(*this, kBelow);
 }
 
 Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& participants) {
@@ -47,10 +47,8 @@ Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& partic
   auto* peer = peers_.resolve({this->host().hash_seed(), host});
   if (peer == nullptr) {
     if (Status status = enable_below(); !status) return status.error();
-    ParticipantSet below{.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}};
-    below.remote.host = host;
-    below.remote.ethernet = participants.remote.ethernet;
-    Result<SessionRef> lower = lower_.open(*this, below);
+    const Participant remote{.host = host, .ethernet = participants.remote.ethernet};
+    Result<SessionRef> lower = lower_.open(*this, {kBelow.protocol, {}, remote});
     if (!lower) return lower.error();
     peer = &peers_.bind({this->host().hash_seed(), host}, std::make_unique<ClientPeer>(*this, host, std::move(*lower)));
     start_sweeping();
@@ -60,14 +58,10 @@ Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& partic
   return SessionRef(session);
 }
 
-void Monolithic::session_gone(ClientSession& session) noexcept {
-  sessions_.unbind({session.peer(), session.participants().remote.command, &session.high()});
-}
-
 /// Clients need it, too: a peer's answer may come by another path than this host's packets (VIP).
 Status Monolithic::enable_below() {
   if (enabled_below_) return {};
-  Status status = lower_.open_enable(*this, {.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}});
+  Status status = lower_.open_enable(*this, kBelow);
   enabled_below_ = status.has_value();
   return status;
 }
@@ -85,12 +79,6 @@ void Monolithic::open_disable(Protocol& high, const ParticipantSet& participants
   const std::uint16_t key = participants.local.command;
   Protocol** const server = enabled_.resolve(key);
   if (server != nullptr && *server == &high) enabled_.unbind(key);
-}
-
-Protocol* Monolithic::server_of(std::uint16_t command) noexcept {
-  if (Protocol** const server = enabled_.resolve(command)) return *server;
-  Protocol** const whoever = command == 0 ? nullptr : enabled_.resolve(0);
-  return whoever == nullptr ? nullptr : *whoever;
 }
 
 void Monolithic::demux(Session& lower, Message message) noexcept {
@@ -145,7 +133,7 @@ void Monolithic::answer_query(Session& lower, const Header& header) noexcept {
   answer.size = answer.offset = 0;
   answer.boot_id = host().boot_id();
   answer.peer_boot_id = header.boot_id;
-  send(lower, answer, Message(host().pool()));
+  send(lower, answer);
 }
 
 Errc Monolithic::try_send(Session& lower, const Header& header, Message message) noexcept {
@@ -170,10 +158,6 @@ Errc Monolithic::control(control::Request& request) noexcept {
   if (control::answered(request, control::MaximumMessage{longest(data)})) return Errc::ok;
   if (control::answered(request, control::OptimumMessage{data})) return Errc::ok;
   return lower_.control(request);
-}
-
-void Monolithic::start_sweeping() {
-  if (!sweep_timer_.waiting()) host().events().schedule(sweep_timer_, settings_.packet_life / 4);
 }
 
 /// `now`: drops all idle peers; otherwise those that were idle since the last sweep. Records that at-most-once depends

@@ -48,16 +48,23 @@ class Monolithic final : public Protocol {
   [[nodiscard]] std::uint32_t last_sequence() const noexcept { return sequence_; }
   /// The largest payload of one packet through `lower`.
   [[nodiscard]] std::size_t single(Session& lower) noexcept;
-  void send(Session& lower, const Header& header, Message message) noexcept {
-    (void)try_send(lower, header, std::move(message));
-  }
+  /// Sends a header without data.
+  void send(Session& lower, const Header& header) noexcept { (void)try_send(lower, header, Message(host().pool())); }
   [[nodiscard]] Errc try_send(Session& lower, const Header& header, Message message) noexcept;
   /// The protocol that serves `command`; null: none.
-  [[nodiscard]] Protocol* server_of(std::uint16_t command) noexcept;
+  [[nodiscard]] Protocol* server_of(std::uint16_t command) noexcept {
+    if (Protocol** const server = enabled_.resolve(command)) return *server;
+    Protocol** const whoever = command == 0 ? nullptr : enabled_.resolve(0);
+    return whoever == nullptr ? nullptr : *whoever;
+  }
   /// Whether there is a record of `peer` as a server.
   [[nodiscard]] bool calls(HostAddress peer) noexcept { return peers_.resolve({host().hash_seed(), peer}) != nullptr; }
-  void session_gone(ClientSession& session) noexcept;
-  void start_sweeping();
+  void session_gone(ClientSession& session) noexcept {
+    sessions_.unbind({session.peer(), session.participants().remote.command, &session.high()});
+  }
+  void start_sweeping() {
+    if (!sweep_timer_.waiting()) host().events().schedule(sweep_timer_, settings_.packet_life / 4);
+  }
 
  private:
   Status enable_below();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/protocols/mrpc/protocol.h"
 #include "netrpc/src/dropped.h"
 
@@ -12,8 +13,6 @@ namespace lrpc::netrpc::mrpc {
 namespace {
 /// The least that a saved reply counts for, in bytes.
 constexpr std::size_t kLeastCost = BufferPool::kSizes[0];
-
-std::uint16_t last_bit(std::uint16_t mask) noexcept { return std::bit_floor(mask); }
 }  // namespace
 
 /// A record outlives all packets of its last call: the client may hear of the server's last packet for a packet life,
@@ -53,7 +52,7 @@ void Server::on_request(Session& lower, const Header& header, Message&& message)
     ack.sequence = header.sequence;
     ack.fragments = header.fragments;
     ack.mask = 0;
-    return mrpc_.send(*client->lower, ack, Message(mrpc_.host().pool()));
+    return mrpc_.send(*client->lower, ack);
   }
   if (!begin(channel, header)) return;
   channel.last_active = client->last_active = sweeps_;
@@ -117,16 +116,14 @@ bool Server::begin_life(Client& client, BootId boot_id) noexcept {
 }
 
 Header Server::header(const ServerChannel& channel, Type type) const noexcept {
-  Header header;
-  header.type = type;
-  header.client = channel.client.host;
-  header.server = mrpc_.host().address();
-  header.channel = channel.number;
-  header.sequence = channel.sequence;
-  header.command = channel.command;
-  header.boot_id = mrpc_.host().boot_id();
-  header.peer_boot_id = channel.client.boot_id;
-  return header;
+  return {.type = type,
+          .client = channel.client.host,
+          .server = mrpc_.host().address(),
+          .channel = channel.number,
+          .sequence = channel.sequence,
+          .command = channel.command,
+          .boot_id = mrpc_.host().boot_id(),
+          .peer_boot_id = channel.client.boot_id};
 }
 
 /// A packet of the channel's present request.
@@ -147,7 +144,7 @@ void Server::on_known(ServerChannel& channel, const Header& header, Message&& me
   if (channel.acknowledged) return;
   ++mrpc_.counters().retransmissions;
   // Of a large reply the last fragment is enough: the client tells which of the others it lacks.
-  send_reply(channel, last_bit(all_of(channel.reply.fragments)), channel.reply.fragments > 1);
+  send_reply(channel, std::bit_floor(all_of(channel.reply.fragments)), channel.reply.fragments > 1);
 }
 
 /// A newer request acknowledges the last reply, and gives up what is still being executed. False: refused, because
@@ -204,10 +201,9 @@ void Server::execute(ServerChannel& channel, Message&& request) noexcept {
   Session* session = channel.session.get();
   if (session == nullptr || &session->high() != high || session->references() > 1) [[unlikely]] {
     if (session != nullptr) static_cast<ServerSession*>(session)->detach(false);
-    ParticipantSet participants{.protocol = protocol_numbers::kMonolithic, .local = {}, .remote = {}};
-    participants.local.host = mrpc_.host().address();
-    participants.remote.host = channel.client.host;
-    participants.remote.channel = channel.number;
+    const ParticipantSet participants{protocol_numbers::kMonolithic,
+                                      {.host = mrpc_.host().address(), .ethernet = {}},
+                                      {.host = channel.client.host, .ethernet = {}, .channel = channel.number}};
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
     session = new ServerSession(mrpc_, *this, *high, participants, channel);
     channel.session = SessionRef(session);
@@ -241,13 +237,6 @@ void Server::reply(ServerChannel& channel, Message&& message) noexcept {
   if (channel.error == Errc::ok) channel.error = Errc::call_failed;
 }
 
-/// No link carries the reply. This call is lost at once, and no other one.
-void Server::lose_reply(ServerChannel& channel) noexcept {
-  let_go(channel);
-  channel.error = Errc::call_lost;
-  send_reply(channel, 1, false);
-}
-
 /// Sends the fragments of the saved reply that are in `mask`, or the error in its place; `please_ack`: the last of them
 /// asks for an answer.
 void Server::send_reply(ServerChannel& channel, std::uint16_t mask, bool please_ack) noexcept {
@@ -256,7 +245,7 @@ void Server::send_reply(ServerChannel& channel, std::uint16_t mask, bool please_
   if (channel.error != Errc::ok) [[unlikely]] {
     header.bits = kError;
     header.command = static_cast<std::uint16_t>(channel.error);
-    return mrpc_.send(lower, header, Message(mrpc_.host().pool()));
+    return mrpc_.send(lower, header);
   }
   header.fragments = channel.reply.fragments;
   if (header.fragments == 1) [[likely]] {
@@ -267,13 +256,8 @@ void Server::send_reply(ServerChannel& channel, std::uint16_t mask, bool please_
     return;
   }
   const SessionRef keep(&lower);
-  const std::uint16_t last = last_bit(mask);
   bool too_long = false;
-  channel.reply.each(mask, [&](std::uint16_t index, Message&& part) {
-    header.mask = static_cast<std::uint16_t>(1U << index);
-    header.bits = please_ack && header.mask == last ? kPleaseAck : std::uint16_t{0};
-    header.size = static_cast<std::uint16_t>(part.size());
-    header.offset = static_cast<std::uint16_t>(index * channel.reply.cut);
+  channel.reply.each(header, mask, please_ack, [&](Message&& part) {
     too_long = mrpc_.try_send(lower, header, std::move(part)) == Errc::message_too_long;
     return !too_long && channel.sequence == header.sequence && channel.state == ServerChannel::State::replied;
   });
@@ -296,7 +280,7 @@ void Server::acknowledge_request(const ServerChannel& channel, std::uint16_t mas
   Header header = this->header(channel, Type::request_ack);
   header.fragments = channel.fragments;
   header.mask = mask;
-  mrpc_.send(*channel.client.lower, header, Message(mrpc_.host().pool()));
+  mrpc_.send(*channel.client.lower, header);
 }
 
 void Server::on_reply_ack(const Header& header) noexcept {
@@ -316,6 +300,56 @@ void Server::on_reply_ack(const Header& header) noexcept {
   }
   mrpc_.counters().retransmissions += static_cast<unsigned>(std::popcount(missing));
   send_reply(*channel, missing, true);
+}
+
+// ---- what the server keeps of its clients, and for how long ----
+
+void ServerSession::reply(Message message) noexcept {
+  if (channel_ == nullptr || channel_->state != ServerChannel::State::executing) return;  // given up, or answered
+  server_.reply(*channel_, std::move(message));
+}
+
+void ServerSession::detach(bool at_work) noexcept {
+  if (at_work && references() > 1) {
+    abandoned_ = channel_->client.abandoned;
+    ++*abandoned_;
+  }
+  channel_ = nullptr;
+}
+
+bool Server::has_room(const Client& client, std::size_t bytes) const noexcept {
+  return shim::one_may_take(bytes, client.held, held_, mrpc_.settings().memory);
+}
+
+void Server::forget(ServerChannel& channel) noexcept {
+  if (channel.session) {
+    static_cast<ServerSession&>(*channel.session).detach(channel.state == ServerChannel::State::executing);
+    channel.session = {};
+  }
+  let_go(channel);
+  channel.state = ServerChannel::State::unused;
+}
+
+bool Server::knows(HostAddress host) noexcept { return clients_.resolve({mrpc_.host().hash_seed(), host}) != nullptr; }
+
+void Server::sweep(bool tick) noexcept {
+  if (tick) ++sweeps_;
+  clients_.for_each([this](const HostKey&, std::unique_ptr<Client>& client) {
+    for (const auto& channel : client->channels) {
+      if (channel == nullptr) continue;
+      if (over(channel->last_active)) {
+        forget(*channel);
+      } else if (channel->held != 0 && outlived(channel->last_active)) {
+        if (channel->state == ServerChannel::State::replied) channel->error = Errc::call_failed;  // if asked again
+        let_go(*channel);
+      }
+    }
+  });
+  clients_.unbind_if([this](const HostKey& key, const std::unique_ptr<Client>& client) {
+    const bool goes = over(client->last_active) && *client->abandoned == 0;
+    if (goes && !mrpc_.calls(key.host)) mrpc_.host().peers().forget(key.host);
+    return goes;
+  });
 }
 
 }  // namespace lrpc::netrpc::mrpc

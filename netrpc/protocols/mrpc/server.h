@@ -44,8 +44,9 @@ struct ServerChannel {
 /// The session through which the server protocol answers the requests of one channel, one after the other.
 class ServerSession final : public Session {
  public:
-  ServerSession(Monolithic& mrpc, Server& server, Protocol& high, const ParticipantSet& participants,
-                ServerChannel& channel) noexcept;
+  ServerSession(Protocol& mrpc, Server& server, Protocol& high, const ParticipantSet& participants,
+                ServerChannel& channel) noexcept
+      : Session(mrpc, high, participants), server_(server), channel_(&channel) {}
   void reply(Message message) noexcept override;
   void set_command(std::uint16_t command) noexcept { mutable_participants().local.command = command; }
   /// The channel stops using it. `at_work`: the request is given up while the server works on it; its answer is
@@ -53,7 +54,10 @@ class ServerSession final : public Session {
   void detach(bool at_work) noexcept;
 
  private:
-  void unreferenced() noexcept override;
+  void unreferenced() noexcept override {
+    if (abandoned_ != nullptr) --*abandoned_;
+    delete this;
+  }
   Server& server_;
   ServerChannel* channel_;
   std::shared_ptr<std::size_t> abandoned_;  ///< Set when it is detached at work: counts such requests.
@@ -108,13 +112,32 @@ class Server {
   void acknowledge_request(const ServerChannel& channel, std::uint16_t mask) noexcept;
   void send_reply(ServerChannel& channel, std::uint16_t mask, bool please_ack) noexcept;
   void cut_anew(ServerChannel& channel, const Header& refused, bool first) noexcept;
-  void lose_reply(ServerChannel& channel) noexcept;
-  void abandon(ServerChannel& channel) noexcept;
-  void let_go(ServerChannel& channel) noexcept;
+  /// No link carries the reply. This call is lost at once, and no other one.
+  void lose_reply(ServerChannel& channel) noexcept {
+    let_go(channel);
+    channel.error = Errc::call_lost;
+    send_reply(channel, 1, false);
+  }
+  /// Gives the request up. The server protocol may still execute it, but nobody waits for the answer.
+  void abandon(ServerChannel& channel) noexcept {
+    static_cast<ServerSession&>(*channel.session).detach(true);
+    channel.session = {};
+  }
+  /// Drops the partial request or the saved reply.
+  void let_go(ServerChannel& channel) noexcept {
+    channel.request.clear();
+    channel.reply.whole.clear();
+    channel.client.held -= channel.held;
+    held_ -= std::exchange(channel.held, 0);
+  }
   void forget(ServerChannel& channel) noexcept;
   /// Whether there is room for `bytes` more of `client`, and it leaves as much free for others.
   [[nodiscard]] bool has_room(const Client& client, std::size_t bytes) const noexcept;
-  void hold(ServerChannel& channel, std::size_t bytes) noexcept;
+  void hold(ServerChannel& channel, std::size_t bytes) noexcept {
+    channel.held += bytes;
+    channel.client.held += bytes;
+    held_ += bytes;
+  }
   [[nodiscard]] Header header(const ServerChannel& channel, Type type) const noexcept;
   /// A packet life has passed since `last_active`.
   [[nodiscard]] bool outlived(std::uint32_t last_active) const noexcept { return sweeps_ - last_active > 4; }
