@@ -9,14 +9,6 @@ namespace {
 BootId life_of(std::uint64_t conversation) noexcept { return static_cast<BootId>(conversation >> 32); }
 }  // namespace
 
-ClientEnd::ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-                     std::shared_ptr<OfHost> of_host)
-    : End(protocol, high, participants, std::move(lower), std::move(of_host), 0) {}
-
-void ClientEnd::unreferenced() noexcept {
-  if (transaction_ != nullptr) cancel(*transaction_);
-}
-
 void ClientEnd::call(Message request, Transaction& transaction, Duration timeout) noexcept {
   if (timeout <= Duration::zero()) return transaction.completed(Errc::call_aborted, {});
   if (state_ != State::idle) return transaction.completed(Errc::limit_reached, {});
@@ -82,11 +74,6 @@ void ClientEnd::pop(const Header& header, Message&& message) noexcept {
   }
   // A segment of a reply that has been received: its acknowledgement was lost.
   if (state_ == State::idle && receiving_.complete() && header.data()) arrived(header, std::move(message));
-}
-
-void ClientEnd::broken() noexcept {
-  conversation_ = 0;  // the server may be in another life by the next call
-  finish(state_ == State::meeting ? Errc::host_unreachable : Errc::call_failed, {});
 }
 
 void ClientEnd::expired() noexcept {

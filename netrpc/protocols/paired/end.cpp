@@ -23,10 +23,6 @@ End::~End() {
   if (full_) paired().emptied(*this);
 }
 
-ChannelKey End::key() const noexcept {
-  return {protocol().host().hash_seed(), lower_.get(), participants().protocol, participants().remote.channel};
-}
-
 void End::ask_size() noexcept {
   path_changes_.look(protocol().host().peers(), peer());
   control::OptimumMessage uncut;
@@ -89,11 +85,6 @@ Errc End::push_segment(Message message, std::uint16_t control, std::uint16_t seg
 void End::measure() noexcept {
   if (patience_ != Duration(0)) return;
   sending_.resent() ? round_trip_.ambiguous() : round_trip_.sample(protocol().host().now() - sent_at_);
-}
-
-void End::let_go_of_sent() noexcept {
-  present_.clear();
-  rest_.clear();
 }
 
 // ---- up ----
@@ -183,8 +174,6 @@ void End::wait() noexcept {
   }
   arm(now);
 }
-
-void End::arm(Time now) noexcept { timer_.run_by(protocol().host().events(), now, std::min(due_, deadline_)); }
 
 void End::expired() noexcept {
   const Time now = protocol().host().now();

@@ -159,17 +159,6 @@ ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept
 
 // ---- what is kept ----
 
-void PairedProtocol::drop(const ChannelKey& key, ServerEnd& end) noexcept {
-  end.vanish();
-  servers_.unbind(key);
-}
-
-std::shared_ptr<OfHost> PairedProtocol::of(HostAddress peer) {
-  const HostKey key{host().hash_seed(), peer};
-  auto* const known = of_hosts_.resolve(key);
-  return known != nullptr ? *known : of_hosts_.bind(key, std::make_shared<OfHost>());
-}
-
 /// Takes room for the segment in the receive buffer. If there is none, the segment stays there: its sender is held up,
 /// and neither end fails. One message of each host may exceed the host's share, and one message may exceed `memory`, so
 /// that messages do not block each other.
@@ -215,34 +204,12 @@ bool PairedProtocol::has_room_for_reply(OfHost& of_host) noexcept {
   return of_one && of_all;
 }
 
-void PairedProtocol::filled(End& end) noexcept {
-  end.fuller_ = last_full_;
-  end.later_ = nullptr;
-  (last_full_ == nullptr ? first_full_ : last_full_->later_) = &end;
-  last_full_ = &end;
-}
-
-void PairedProtocol::emptied(End& end) noexcept {
-  if (!std::exchange(end.full_, false)) return;
-  (end.fuller_ == nullptr ? first_full_ : end.fuller_->later_) = end.later_;
-  (end.later_ == nullptr ? last_full_ : end.later_->fuller_) = end.fuller_;
-}
-
-/// Room that counted for this host has been given back, or another end waits for its turn.
-void PairedProtocol::deliver_soon(const OfHost& of_host) noexcept {
-  if (some_wait(of_host) && !room_.waiting()) host().events().schedule(room_, Duration(0));
-}
-
 void PairedProtocol::deliver_waiting() noexcept {
   waiting_for_room_ = false;
   of_hosts_.for_each([](const HostKey&, std::shared_ptr<OfHost>& of_host) { of_host->waiting = false; });
   std::vector<SessionRef> waiting;
   for (End* end = first_full_; end != nullptr; end = end->later_) waiting.emplace_back(end);
   for (const SessionRef& end : waiting) static_cast<End&>(*end).deliver();
-}
-
-void PairedProtocol::keep_sweeping() noexcept {
-  if (!sweep_.waiting()) host().events().schedule(sweep_, options_.no_activity);
 }
 
 /// The no-activity timer of all channels. `at_once`: drops also those that were active since the last sweep.

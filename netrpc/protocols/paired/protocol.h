@@ -46,7 +46,9 @@ struct OfHost {
 /// ends differ in which one begins, and in when they probe (client.cpp, server.cpp).
 class End : public Session {
  public:
-  [[nodiscard]] ChannelKey key() const noexcept;
+  [[nodiscard]] ChannelKey key() const noexcept {
+    return {protocol().host().hash_seed(), lower_.get(), participants().protocol, participants().remote.channel};
+  }
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   /// There may be memory now for the segment in the receive buffer. False: the message has ended (received or lost).
   bool deliver() noexcept;
@@ -82,11 +84,14 @@ class End : public Session {
   /// `message`: the data, to be consumed.
   Errc push_segment(Message message, std::uint16_t control, std::uint16_t segment) noexcept;
   void measure() noexcept;
-  void let_go_of_sent() noexcept;
+  void let_go_of_sent() noexcept {
+    present_.clear();
+    rest_.clear();
+  }
   void let_go_of_received() noexcept;
   /// Sets the timer for what is due next, counted from now.
   void wait() noexcept;
-  void arm(Time now) noexcept;
+  void arm(Time now) noexcept { timer_.run_by(protocol().host().events(), now, std::min(due_, deadline_)); }
   virtual void expired() noexcept;
 
   SessionRef lower_;
@@ -128,8 +133,8 @@ class End : public Session {
 class ClientEnd final : public End {
  public:
   ClientEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-            std::shared_ptr<OfHost> of_host);
-  ~ClientEnd() override = default;
+            std::shared_ptr<OfHost> of_host)
+      : End(protocol, high, participants, std::move(lower), std::move(of_host), 0) {}
   void call(Message request, Transaction& transaction, Duration timeout) noexcept override;
   void cancel(Transaction& transaction) noexcept override;
   void pop(const Header& header, Message&& message) noexcept;
@@ -141,9 +146,14 @@ class ClientEnd final : public End {
     meeting,  ///< Asks the server for a conversation. Nothing has been sent that it could execute.
     calling,
   };
-  void unreferenced() noexcept override;  // the sweep drops it
+  void unreferenced() noexcept override {  // the sweep drops it
+    if (transaction_ != nullptr) cancel(*transaction_);
+  }
   void received(Message&& message) noexcept override { finish(Errc::ok, std::move(message)); }
-  void broken() noexcept override;
+  void broken() noexcept override {
+    conversation_ = 0;  // the server may be in another life by the next call
+    finish(state_ == State::meeting ? Errc::host_unreachable : Errc::call_failed, {});
+  }
   void lost() noexcept override { finish(Errc::call_lost, {}); }
   void expired() noexcept override;
   void start() noexcept;
@@ -158,13 +168,21 @@ class ClientEnd final : public End {
 class ServerEnd final : public End {
  public:
   ServerEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-            std::shared_ptr<OfHost> of_host, std::uint64_t conversation);
-  ~ServerEnd() override;
+            std::shared_ptr<OfHost> of_host, std::uint64_t conversation)
+      : End(protocol, high, participants, std::move(lower), std::move(of_host), bits::kFromServer) {
+    conversation_ = conversation;
+    ++of_host_->sessions;
+  }
+  ~ServerEnd() override { --of_host_->sessions; }
   void reply(Message message) noexcept override;
   void pop(const Header& header, Message&& message) noexcept;
   [[nodiscard]] std::uint64_t conversation() const noexcept { return conversation_; }
   /// The protocol drops this end: it sends nothing any more, and nothing arrives for it.
-  void vanish() noexcept;
+  void vanish() noexcept {
+    broken();
+    executing_ = false;
+    lower_ = {};
+  }
   /// Nothing is in progress that must be remembered.
   [[nodiscard]] bool idle() const noexcept { return !executing_ && !expecting_ && !full_ && !sending_.active(); }
   /// The no-activity timer. It ends a request that does not grow though its client answers probes, and a reply that its
@@ -178,8 +196,14 @@ class ServerEnd final : public End {
   void received(Message&& message) noexcept override;
   void sent() noexcept override { let_go_of_reply(); }
   void broken() noexcept override;
-  void lost() noexcept override;
-  void let_go_of_reply() noexcept;
+  void lost() noexcept override {
+    broken();
+    send(bits::kLost);
+  }
+  void let_go_of_reply() noexcept {
+    hold(0);
+    let_go_of_sent();
+  }
   void hold(std::size_t bytes) noexcept;
 
   bool fresh_ = true;  ///< No request yet.
@@ -215,19 +239,40 @@ class PairedProtocol final : public Protocol {
   void input_request(Session& lower, const Header& header, Message&& message) noexcept;
   [[nodiscard]] ServerEnd* accept(Session& lower, const Header& header) noexcept;
   void meet(Session& lower, const Header& header) noexcept;
-  void drop(const ChannelKey& key, ServerEnd& end) noexcept;
-  [[nodiscard]] std::shared_ptr<OfHost> of(HostAddress host);
+  void drop(const ChannelKey& key, ServerEnd& end) noexcept {
+    end.vanish();
+    servers_.unbind(key);
+  }
+  [[nodiscard]] std::shared_ptr<OfHost> of(HostAddress peer) {
+    const HostKey key{host().hash_seed(), peer};
+    auto* const known = of_hosts_.resolve(key);
+    return known != nullptr ? *known : of_hosts_.bind(key, std::make_shared<OfHost>());
+  }
   [[nodiscard]] bool take_room(End& end) noexcept;
   void give_room(End& end) noexcept;
   [[nodiscard]] bool has_room_for_reply(OfHost& of_host) noexcept;
   /// Whether an end may be waiting for room: in this host's share, or in all of `memory`.
   [[nodiscard]] bool some_wait(const OfHost& of_host) const noexcept { return waiting_for_room_ || of_host.waiting; }
   /// The receive buffer of `end` has become full, or empty.
-  void filled(End& end) noexcept;
-  void emptied(End& end) noexcept;
-  void deliver_soon(const OfHost& of_host) noexcept;
+  void filled(End& end) noexcept {
+    end.fuller_ = last_full_;
+    end.later_ = nullptr;
+    (last_full_ == nullptr ? first_full_ : last_full_->later_) = &end;
+    last_full_ = &end;
+  }
+  void emptied(End& end) noexcept {
+    if (!std::exchange(end.full_, false)) return;
+    (end.fuller_ == nullptr ? first_full_ : end.fuller_->later_) = end.later_;
+    (end.later_ == nullptr ? last_full_ : end.later_->fuller_) = end.fuller_;
+  }
+  /// Room that counted for this host has been given back, or another end waits for its turn.
+  void deliver_soon(const OfHost& of_host) noexcept {
+    if (some_wait(of_host) && !room_.waiting()) host().events().schedule(room_, Duration(0));
+  }
   void deliver_waiting() noexcept;
-  void keep_sweeping() noexcept;
+  void keep_sweeping() noexcept {
+    if (!sweep_.waiting()) host().events().schedule(sweep_, options_.no_activity);
+  }
   void sweep(bool at_once) noexcept;
 
   const PairedOptions options_;

@@ -3,25 +3,6 @@
 
 namespace lrpc::netrpc::paired {
 
-ServerEnd::ServerEnd(PairedProtocol& protocol, Protocol& high, const ParticipantSet& participants, SessionRef lower,
-                     std::shared_ptr<OfHost> of_host, std::uint64_t conversation)
-    : End(protocol, high, participants, std::move(lower), std::move(of_host), bits::kFromServer) {
-  conversation_ = conversation;
-  ++of_host_->sessions;
-}
-
-ServerEnd::~ServerEnd() { --of_host_->sessions; }
-
-void ServerEnd::vanish() noexcept {
-  sending_.stop();
-  let_go_of_reply();
-  let_go_of_received();
-  executing_ = false;
-  lost_ = true;
-  due_ = Time::max();
-  lower_ = {};
-}
-
 void ServerEnd::pop(const Header& header, Message&& message) noexcept {
   const SessionRef keep(this);
   used = true;
@@ -85,22 +66,12 @@ void ServerEnd::reply(Message message) noexcept {
   if (transmit() == Errc::message_too_long) lost();
 }
 
-void ServerEnd::lost() noexcept {
-  broken();
-  send(bits::kLost);
-}
-
 void ServerEnd::broken() noexcept {
   sending_.stop();
   let_go_of_reply();
   let_go_of_received();
   lost_ = true;
   due_ = Time::max();
-}
-
-void ServerEnd::let_go_of_reply() noexcept {
-  hold(0);
-  let_go_of_sent();
 }
 
 void ServerEnd::hold(std::size_t bytes) noexcept {
