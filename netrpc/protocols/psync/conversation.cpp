@@ -39,8 +39,6 @@ Conversation::~Conversation() {
     if (member.speaker) static_cast<Speaker&>(*member.speaker).conversation_ends();
 }
 
-void Conversation::unreferenced() noexcept { delete this; }
-
 Result<SessionRef> Conversation::open(Psync& protocol, Protocol& high, const ParticipantSet& participants) {
   auto* const made = new Conversation(protocol, high, participants);
   SessionRef session(made);
@@ -96,7 +94,7 @@ Errc Conversation::context(HostAddress host, control::Context& asked) noexcept {
   if (of == nullptr) return Errc::name_unknown;
   if (name.sequence == 0) name = {of->host, of->life, of->delivered};
   if (name.sequence == 0 || name.life != of->life || !holds(*of, name.sequence)) return Errc::name_unknown;
-  const Header header = header_of(slot(*of, name.sequence).packet);
+  const Header header = *Header::of(slot(*of, name.sequence).packet);
   asked = {name, {}, 0, name.sequence <= of->delivered, 0};
   for (const Mark& mark : header.all())
     if (mark.sequence != 0) asked.before[asked.count++] = mark;
@@ -116,23 +114,7 @@ control::Outstanding Conversation::outstanding() const noexcept {
   return all;
 }
 
-std::size_t Conversation::kept() const noexcept {
-  std::size_t count = 0;
-  for (const Member& member : members_)
-    for (const Slot& one : member.slots) count += one.sequence != 0 ? 1 : 0;
-  return count;
-}
-
 // ---- what is known of the members ----
-
-Conversation::Member* Conversation::find(HostAddress host) noexcept {
-  const auto known = std::ranges::find(members_, host, &Member::host);
-  return known != members_.end() ? &*known : nullptr;
-}
-
-Conversation::Slot& Conversation::slot(Member& member, std::uint32_t sequence) noexcept {
-  return member.slots[sequence % options_.window];
-}
 
 /// `who` has received this message, and all earlier ones of that member.
 void Conversation::note(Member& who, const Mark& mark) noexcept {

@@ -47,10 +47,12 @@ class Conversation final : public Session {
   [[nodiscard]] Errc context(HostAddress host, control::Context& asked) noexcept;
   [[nodiscard]] control::Outstanding outstanding() const noexcept;
   /// How many messages are kept, or wait for others.
-  [[nodiscard]] std::size_t kept() const noexcept;
-
- protected:
-  void unreferenced() noexcept override;
+  [[nodiscard]] std::size_t kept() const noexcept {
+    std::size_t count = 0;
+    for (const Member& member : members_)
+      for (const Slot& one : member.slots) count += one.sequence != 0 ? 1 : 0;
+    return count;
+  }
 
  private:
   struct Slot {
@@ -90,14 +92,19 @@ class Conversation final : public Session {
 
   Conversation(Psync& protocol, Protocol& high, const ParticipantSet& participants);
   [[nodiscard]] Status begin(std::span<const HostAddress> hosts);
-  [[nodiscard]] Member* find(HostAddress host) noexcept;
+  [[nodiscard]] Member* find(HostAddress host) noexcept {
+    const auto known = std::ranges::find(members_, host, &Member::host);
+    return known != members_.end() ? &*known : nullptr;
+  }
   [[nodiscard]] std::size_t index(const Member& member) const noexcept {
     return static_cast<std::size_t>(&member - members_.data());
   }
   [[nodiscard]] std::uint32_t has(const Member& who, const Member& of) const noexcept {
     return &who == &members_[self_] ? of.delivered : who.has[index(of)];
   }
-  [[nodiscard]] Slot& slot(Member& member, std::uint32_t sequence) noexcept;
+  [[nodiscard]] Slot& slot(Member& member, std::uint32_t sequence) noexcept {
+    return member.slots[sequence % options_.window];
+  }
   [[nodiscard]] bool holds(Member& member, std::uint32_t sequence) noexcept {
     return slot(member, sequence).sequence == sequence;
   }
@@ -109,7 +116,10 @@ class Conversation final : public Session {
     const auto known = std::ranges::find(member.before, life, &Past::life);
     return known != member.before.end() ? &*known : nullptr;
   }
-  static void leave(Member& member, const Past& life) noexcept;
+  static void leave(Member& member, const Past& life) noexcept {
+    std::rotate(member.before.begin(), member.before.end() - 1, member.before.end());
+    member.before.front() = life;
+  }
   /// Whether a packet is of the member's present life. If not, it changes nothing, because it may have been under way
   /// for long: the member itself is asked.
   [[nodiscard]] bool believes(Member& member, BootId life) noexcept;
@@ -127,8 +137,6 @@ class Conversation final : public Session {
   void message(Member& from, const Header& header, const Message& packet) noexcept;
   void request(Member& from, const Header& header) noexcept;
   void gone(const Header& header) noexcept;
-  /// The header of a kept message. `packet` stays as it is.
-  [[nodiscard]] static Header header_of(const Message& packet) noexcept;
   [[nodiscard]] bool deliver_next(Member& member) noexcept;
   void advance() noexcept;
   void settle() noexcept;

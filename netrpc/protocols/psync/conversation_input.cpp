@@ -3,22 +3,18 @@
 #include <utility>
 
 #include "netrpc/protocols/psync/protocol.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::psync {
 
 void Conversation::arrived(HostAddress host, const Header& header, const Message& packet) noexcept {
   const SessionRef keep(this);
   Member* const from = find(host);
-  if (from == nullptr || from == &members_[self_]) {
-    ++psync_.statistics().refused;
-    return;
-  }
+  if (from == nullptr || from == &members_[self_]) return dropped(psync_.statistics().refused);
   // A message may come from another member than the one that has pushed it.
   Member* const origin = find(header.id.host);
-  if (origin == nullptr || header.id.life == 0 || (header.type != Type::message && origin != from)) {
-    ++psync_.statistics().malformed;
-    return;
-  }
+  if (origin == nullptr || header.id.life == 0 || (header.type != Type::message && origin != from))
+    return dropped(psync_.statistics().malformed);
   if (header.type == Type::status && !header.ask) life_answered(*from, header.id);
   if (origin != from) told(*origin, header.id.life);
   const bool believed = origin == &members_[self_] || believes(*origin, header.id.life);
@@ -60,14 +56,8 @@ void Conversation::message(Member& from, const Header& header, const Message& pa
   if (&from == &origin || sequence - origin.stable <= options_.window) note(origin, header.id);
   const bool held = holds(origin, sequence);
   Slot& place = slot(origin, sequence);
-  if (sequence <= origin.delivered || (held && !place.outdated)) {
-    ++psync_.statistics().duplicates;
-    return;
-  }
-  if (sequence - origin.stable > options_.window) {
-    ++psync_.statistics().refused;
-    return;
-  }
+  if (sequence <= origin.delivered || (held && !place.outdated)) return dropped(psync_.statistics().duplicates);
+  if (sequence - origin.stable > options_.window) return dropped(psync_.statistics().refused);
   Message kept = packet.share();
   if (!kept.allocated()) return;
   place = {sequence, std::move(kept), false, held ? place.waits_since : Time{}};
@@ -132,18 +122,13 @@ void Conversation::gone(const Header& header) noexcept {
   advance();
 }
 
-Header Conversation::header_of(const Message& packet) noexcept {
-  std::array<std::byte, Header::kMost> bytes;
-  return *Header::decode(std::span(bytes).first(packet.copy_to(bytes)));
-}
-
 /// Gives the member's next message to the protocol above, if it is there and all that precedes it has been given.
 bool Conversation::deliver_next(Member& member) noexcept {
   const std::uint32_t sequence = member.delivered + 1;
   if (&member == &members_[self_] || !holds(member, sequence)) return false;
   Message message = slot(member, sequence).packet.share();
   if (!message.allocated()) return false;  // there is no memory: the next tick tries again
-  const Header header = header_of(message);
+  const Header header = *Header::of(message);
   for (const Mark& mark : header.all()) {
     const Before before = precedes(mark);
     if (before == Before::missing || (before == Before::never && may_come_again(slot(member, sequence)))) return false;
@@ -185,8 +170,7 @@ void Conversation::settle() noexcept {
 }
 
 bool Conversation::past_is_gone(const Slot& given) noexcept {
-  std::array<std::byte, Header::kMost> bytes;
-  const auto header = Header::decode(std::span(bytes).first(given.packet.copy_to(bytes)));
+  const auto header = Header::of(given.packet);
   return !header || std::ranges::all_of(header->all(), [this](const Mark& mark) {
     const Member* const of = find(mark.host);
     return of == nullptr || of->life != mark.life || mark.sequence <= of->stable;

@@ -50,7 +50,7 @@ void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcep
 /// precedes them and by the next life. A message that is not kept follows only messages that are not kept, so all
 /// members' stable marks stand for its context.
 void Conversation::outlive(Slot& kept, Member& member, BootId next) noexcept {
-  const Header header = header_of(kept.packet);
+  const Header header = *Header::of(kept.packet);
   Header changed = header;
   changed.count = 0;
   bool follows = false;
@@ -70,7 +70,7 @@ void Conversation::outlive(Slot& kept, Member& member, BootId next) noexcept {
     if (&of != &member && of.stable != 0) fits = fits && merge(changed, {of.host, of.life, of.stable});
   for (std::uint32_t sequence = member.stable + 1; sequence <= last; ++sequence) {
     if (!holds(member, sequence)) continue;
-    const Header before = header_of(slot(member, sequence).packet);
+    const Header before = *Header::of(slot(member, sequence).packet);
     for (const Mark& mark : before.all())
       if (!of_life(mark)) fits = fits && merge(changed, mark);
   }
@@ -81,11 +81,6 @@ void Conversation::outlive(Slot& kept, Member& member, BootId next) noexcept {
   if (to == nullptr) return;
   changed.encode(to);
   kept.packet = std::move(packet);
-}
-
-void Conversation::leave(Member& member, const Past& life) noexcept {
-  std::rotate(member.before.begin(), member.before.end() - 1, member.before.end());
-  member.before.front() = life;
 }
 
 bool Conversation::believes(Member& member, BootId life) noexcept {

@@ -9,6 +9,7 @@
 
 #include "lrpc/netrpc/control.h"
 #include "lrpc/netrpc/host.h"
+#include "lrpc/netrpc/message.h"
 #include "lrpc/netrpc/wire.h"
 
 namespace lrpc::netrpc::psync {
@@ -54,24 +55,23 @@ struct Header {
     writer.put(static_cast<std::uint8_t>(count), std::uint8_t{0}, protocol, group, id.host, id.life, id.sequence);
     for (const Mark& mark : all()) writer.put(mark.host, mark.life, mark.sequence);
   }
-  /// Null: it is malformed.
+  /// The header of a packet, which stays as it is. Null: it is malformed.
+  [[nodiscard]] static std::optional<Header> of(const Message& packet) noexcept {
+    std::array<std::byte, kMost> bytes;
+    return decode(std::span(bytes).first(packet.copy_to(bytes)));
+  }
   [[nodiscard]] static std::optional<Header> decode(std::span<const std::byte> from) noexcept {
     if (from.size() < kFixed) return {};
     WireReader reader(from.data());
     Header header;
-    const auto type = reader.get<std::uint8_t>();
-    const auto ask = reader.get<std::uint8_t>();
-    header.count = reader.get<std::uint8_t>();
-    const auto zero = reader.get<std::uint8_t>();
-    if (type < 1 || type > 4 || ask > 1 || zero != 0 || header.count > kMostMarks || from.size() < header.size())
-      return {};
+    std::array<std::uint8_t, 4> first{};
+    reader.get(first, header.protocol, header.group, header.id.host, header.id.life, header.id.sequence);
+    const auto [type, ask, count, zero] = first;
+    header.count = count;
+    if (type < 1 || type > 4 || ask > 1 || zero != 0 || count > kMostMarks || from.size() < header.size()) return {};
     header.type = static_cast<Type>(type);
     header.ask = ask == 1;
-    header.protocol = reader.get<std::uint32_t>();
-    header.group = reader.get_host();
-    const auto mark = [&] { return Mark{reader.get_host(), reader.get<std::uint32_t>(), reader.get<std::uint32_t>()}; };
-    header.id = mark();
-    for (Mark& one : std::span(header.marks).first(header.count)) one = mark();
+    for (Mark& one : std::span(header.marks).first(count)) reader.get(one.host, one.life, one.sequence);
     return header;
   }
 };

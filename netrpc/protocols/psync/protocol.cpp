@@ -1,35 +1,13 @@
 #include "netrpc/protocols/psync/protocol.h"
 
-#include <array>
-#include <utility>
-
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/psync/psync.h"
+#include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
 
 namespace psync {
-
-Psync::~Psync() {
-  if (enabled_) below_.open_disable(*this, below_participants({}));
-}
-
-Status Psync::start() {
-  Status done = below_.open_enable(*this, below_participants({}));
-  enabled_ = bool(done);
-  return done;
-}
-
-ParticipantSet Psync::below_participants(HostAddress remote) const noexcept {
-  ParticipantSet participants;
-  participants.protocol = protocol_numbers::kPsync;
-  participants.local.host = host().address();
-  participants.remote.host = remote;
-  return participants;
-}
-
-Result<SessionRef> Psync::open_below(HostAddress member) { return below_.open(*this, below_participants(member)); }
 
 Result<SessionRef> Psync::open(Protocol& high, const ParticipantSet& participants) {
   if (Status port = refuse_port(*this, participants); !port) return port.error();
@@ -43,39 +21,19 @@ Result<SessionRef> Psync::open(Protocol& high, const ParticipantSet& participant
   return made;
 }
 
-BootId Psync::next_life() noexcept {
-  BootId life = 0;
-  while (life == 0) life = host().boot_id() + begun_++;
-  return life;
-}
-
-void Psync::ended(const Conversation& conversation) noexcept {
-  const Key key = key_of(conversation.participants());
-  Conversation** const known = conversations_.resolve(key);
-  if (known != nullptr && *known == &conversation) conversations_.unbind(key);
-}
-
 void Psync::demux(Session& lower, Message packet) noexcept {
-  std::array<std::byte, Header::kMost> bytes;
-  const auto header = Header::decode(std::span(bytes).first(packet.copy_to(bytes)));
-  if (!header) {
-    ++counted.malformed;
-    return;
-  }
+  const auto header = Header::of(packet);
+  if (!header) return dropped(counted.malformed);
   Conversation** const known = conversations_.resolve({header->protocol, header->group});
-  if (known == nullptr) {
-    ++counted.no_session;
-    return;
-  }
+  if (known == nullptr) return dropped(counted.no_session);
   ++counted.received;
   (*known)->arrived(peer_host(lower, lower.participants()), *header, packet);
 }
 
 Errc Psync::control(control::Request& request) noexcept {
-  if (auto* const statistics = std::get_if<control::Statistics>(&request)) {
-    *statistics = counted;
-    statistics->sessions = conversations_.size();
-    conversations_.for_each([&](const Key&, const Conversation* one) { statistics->state += one->kept(); });
+  if (told_statistics(request, conversations_.size())) {
+    std::size_t& state = std::get<control::Statistics>(request).state;
+    conversations_.for_each([&](const Key&, const Conversation* one) { state += one->kept(); });
     return Errc::ok;
   }
   if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;  // asked from below
@@ -86,31 +44,29 @@ Errc Psync::control(control::Request& request) noexcept {
 }  // namespace psync
 
 ProtocolKind psync_kind() {
-  ProtocolKind kind;
-  kind.name = "PSYNC";
-  kind.summary = "messages among the members of a group, in the order of their contexts";
-  kind.gives = Service::datagram;
-  kind.below = {{"the protocol that carries its messages", Service::datagram}};
-  kind.options = {
-      {"window", OptionType::number, "messages of a member that not all have, 1 to 4096; default 64"},
-      {"interval", OptionType::duration, "after which what is missing is asked for again; default 20ms"},
-      {"silence", OptionType::duration, "after which nobody waits for a member; default 5s"},
-  };
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    psync::PsyncOptions options;
-    const std::uint64_t window = parts.options.number("window", options.window);
-    options.interval = parts.options.duration("interval", options.interval);
-    options.silence = parts.options.duration("silence", options.silence);
-    if (window < 1 || window > 4096) return Error{Errc::invalid_argument, "window must be from 1 to 4096"};
-    if (options.interval < std::chrono::microseconds(100))
-      return Error{Errc::invalid_argument, "interval must be at least 100us"};
-    if (options.silence <= options.interval) return Error{Errc::invalid_argument, "silence must be more than interval"};
-    options.window = static_cast<std::uint32_t>(window);
-    auto made = std::make_unique<psync::Psync>(parts.host, parts.name, *parts.below.front(), options);
-    if (Status started = made->start(); !started) return started.error();
-    return std::unique_ptr<Protocol>(std::move(made));
-  };
-  return kind;
+  return {
+      .name = "PSYNC",
+      .summary = "messages among the members of a group, in the order of their contexts",
+      .gives = Service::datagram,
+      .below = {{"the protocol that carries its messages", Service::datagram}},
+      .options = {{"window", OptionType::number, "messages of a member that not all have, 1 to 4096; default 64"},
+                  {"interval", OptionType::duration, "after which what is missing is asked for again; default 20ms"},
+                  {"silence", OptionType::duration, "after which nobody waits for a member; default 5s"}},
+      .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+        psync::PsyncOptions options;
+        const std::uint64_t window = parts.options.number("window", options.window);
+        options.interval = parts.options.duration("interval", options.interval);
+        options.silence = parts.options.duration("silence", options.silence);
+        if (window < 1 || window > 4096) return Error{Errc::invalid_argument, "window must be from 1 to 4096"};
+        if (options.interval < std::chrono::microseconds(100))
+          return Error{Errc::invalid_argument, "interval must be at least 100us"};
+        if (options.silence <= options.interval)
+          return Error{Errc::invalid_argument, "silence must be more than interval"};
+        options.window = static_cast<std::uint32_t>(window);
+        auto made = std::make_unique<psync::Psync>(parts.host, parts.name, *parts.below.front(), options);
+        if (Status started = made->start(); !started) return started.error();
+        return made;
+      }};
 }
 
 }  // namespace lrpc::netrpc
