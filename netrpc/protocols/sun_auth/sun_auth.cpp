@@ -168,17 +168,14 @@ std::unique_ptr<Protocol> make_auth_none(Host& host, std::string name, Protocol&
   return std::make_unique<SunAuth>(host, std::move(name), below, AuthFlavor::none, std::move(nothing));
 }
 
-Result<std::unique_ptr<Protocol>> make_auth_sys(Host& host, std::string name, Protocol& below,
-                                                const AuthSysOptions& options) {
-  AuthSysOptions whole = options;
-  if (whole.machine.empty()) whole.machine = host.name().substr(0, sun::kMostOurMachine);
-  if (whole.machine.size() > sun::kMostOurMachine)
+Result<std::unique_ptr<Protocol>> make_auth_sys(Host& host, std::string name, Protocol& below, AuthSysOptions options) {
+  if (options.machine.empty()) options.machine = host.name().substr(0, sun::kMostOurMachine);
+  if (options.machine.size() > sun::kMostOurMachine)
     return Error{Errc::invalid_argument, "machine must be at most " + std::to_string(sun::kMostOurMachine) + " bytes"};
-  if (whole.gids.size() > sun::kMostGids)
+  if (options.gids.size() > sun::kMostGids)
     return Error{Errc::invalid_argument, "gids must be at most " + std::to_string(sun::kMostGids)};
-  return std::unique_ptr<Protocol>(
-      std::make_unique<SunAuth>(host, std::move(name), below, AuthFlavor::sys,
-                                sun::encode_sys(whole, static_cast<std::uint32_t>(host.random()))));
+  return std::make_unique<SunAuth>(host, std::move(name), below, AuthFlavor::sys,
+                                   sun::encode_sys(options, static_cast<std::uint32_t>(host.random())));
 }
 
 namespace {
@@ -200,22 +197,18 @@ Result<std::vector<std::uint32_t>> parse_gids(std::string_view text) {
 }
 
 ProtocolKind auth_kind_called(std::string name, std::string summary) {
-  ProtocolKind kind;
-  kind.name = std::move(name);
-  kind.summary = std::move(summary);
-  kind.gives = Service::transaction;
-  kind.tells_ports_apart = true;
-  kind.below = {{"the SUN_CALL to whose calls it adds the credential", Service::transaction}};
-  return kind;
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .gives = Service::transaction,
+          .tells_ports_apart = true,
+          .below = {{"the SUN_CALL to whose calls it adds the credential", Service::transaction}}};
 }
 
 }  // namespace
 
 ProtocolKind auth_none_kind() {
   ProtocolKind kind = auth_kind_called("AUTH_NONE", "Sun RPC without credentials");
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    return make_auth_none(parts.host, parts.name, *parts.below.front());
-  };
+  kind.make = [](const InstanceParts& parts) { return make_auth_none(parts.host, parts.name, *parts.below.front()); };
   return kind;
 }
 
@@ -239,7 +232,7 @@ ProtocolKind auth_sys_kind() {
     Result<std::vector<std::uint32_t>> gids = parse_gids(given.text("gids"));
     if (!gids) return gids.error();
     options.gids = std::move(*gids);
-    return make_auth_sys(parts.host, parts.name, *parts.below.front(), options);
+    return make_auth_sys(parts.host, parts.name, *parts.below.front(), std::move(options));
   };
   return kind;
 }

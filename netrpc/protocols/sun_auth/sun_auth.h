@@ -25,7 +25,7 @@ struct AuthSysOptions {
 /// layer above may ask its session for control::ClaimedUser inside call_demux, before it leaves the monitor. Errors:
 /// invalid_argument.
 [[nodiscard]] Result<std::unique_ptr<Protocol>> make_auth_sys(Host& host, std::string name, Protocol& below,
-                                                              const AuthSysOptions& options);
+                                                              AuthSysOptions options);
 [[nodiscard]] ProtocolKind auth_none_kind();
 /// AUTH_SYS(machine = "box", uid = 1000, gid = 1000, gids = "4,27"); uid and gid: by default those of the process.
 [[nodiscard]] ProtocolKind auth_sys_kind();

@@ -6,14 +6,30 @@
 //   layer:  REQUEST_REPLY  SUN_CALL                    AUTH_*       SUN_SELECT
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "lrpc/detail/shim/result.h"
+#include "lrpc/netrpc/map.h"
+#include "lrpc/netrpc/participant_set.h"
 
 namespace lrpc::netrpc::sun {
 
 inline constexpr std::uint32_t kRpcVersion = 2;
+
+/// Names a procedure (RFC 5531 §8).
+struct ProcedureKey {
+  std::uint32_t program = 0;
+  std::uint32_t version = 0;
+  std::uint32_t procedure = 0;
+
+  [[nodiscard]] static ProcedureKey of(const Participant& one) noexcept {
+    return {one.program, one.version, one.procedure};
+  }
+  [[nodiscard]] std::uint64_t hash() const noexcept {
+    return mix(mix(0, program), std::uint64_t{version} << 32 | procedure);
+  }
+  friend bool operator==(const ProcedureKey&, const ProcedureKey&) = default;
+};
 
 enum class ReplyStat : std::uint32_t { accepted = 0, denied = 1 };
 enum class RejectStat : std::uint32_t { rpc_mismatch = 0, auth_error = 1 };
