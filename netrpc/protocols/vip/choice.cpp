@@ -1,44 +1,8 @@
 #include "netrpc/protocols/vip/choice.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace lrpc::netrpc::vip {
-
-bool Ways::speaks(HostAddress peer, ProtocolNumber protocol) const {
-  if (hosts == nullptr) return true;
-  control::SpeaksVip asked{peer, protocol, false};
-  return control::ask(*hosts, asked) == Errc::ok && asked.speaks;
-}
-
-bool Ways::local(HostAddress peer, ProtocolNumber protocol) const {
-  if (!speaks(peer, protocol)) return false;
-  control::Resolve resolve{peer, {}};
-  return control::ask(ethernet, resolve) == Errc::ok;
-}
-
-HostAddress Ways::peer_of(Session& lower, const ParticipantSet& participants) const {
-  HostAddress peer = peer_host(lower, participants);
-  if (peer.known() || hosts == nullptr || !participants.remote.ethernet.known()) return peer;
-  control::ResolveReverse reverse{participants.remote.ethernet, {}};
-  return control::ask(*hosts, reverse) == Errc::ok ? reverse.host : HostAddress{};
-}
-
-bool Ways::taken(const Session& lower, HostAddress peer) const {
-  if (lower.above == nullptr || !lower.above->peer().known() || lower.above->peer() == peer) return false;
-  control::Resolve resolve{lower.above->peer(), {}};
-  return control::ask(ethernet, resolve) == Errc::ok && resolve.ethernet == lower.participants().remote.ethernet;
-}
-
-std::size_t Ways::ethernet_maximum() const {
-  control::MaximumMessage maximum;
-  return control::ask(ethernet, maximum) == Errc::ok ? maximum.size : 0;
-}
-
-std::size_t Ways::advertised(Protocol& high) {
-  control::AdvertisedMaximum advertised;
-  return control::ask(high, advertised) == Errc::ok ? advertised.size : std::numeric_limits<std::size_t>::max();
-}
 
 Errc Ways::control(control::Request& request) const {
   // Without a session it is the size that goes uncut over either protocol.

@@ -132,11 +132,6 @@ VirtualSession* VirtualProtocol::session_of(Session& lower, const ParticipantSet
   return nullptr;
 }
 
-Errc VirtualProtocol::open_done(Session& lower, const ParticipantSet& participants) noexcept {
-  Errc refusal = Errc::ok;
-  return session_of(lower, participants, refusal) != nullptr ? Errc::ok : refusal;
-}
-
 void VirtualProtocol::demux(Session& lower, Message message) noexcept {
   auto* session = static_cast<VirtualSession*>(lower.above);
   if (session == nullptr) [[unlikely]] {

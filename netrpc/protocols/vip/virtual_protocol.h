@@ -35,7 +35,10 @@ class VirtualProtocol : public Protocol {
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) final;
   Status open_enable(Protocol& high, const ParticipantSet& participants) final;
   void open_disable(Protocol& high, const ParticipantSet& participants) noexcept final;
-  Errc open_done(Session& lower, const ParticipantSet& participants) noexcept final;
+  Errc open_done(Session& lower, const ParticipantSet& participants) noexcept final {
+    Errc refusal = Errc::ok;
+    return session_of(lower, participants, refusal) != nullptr ? Errc::ok : refusal;
+  }
   void demux(Session& lower, Message message) noexcept final;
   Errc control(control::Request& request) noexcept final;
 

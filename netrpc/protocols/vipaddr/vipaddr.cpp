@@ -49,18 +49,17 @@ std::unique_ptr<Protocol> make_vipaddr(Host& host, std::string name, Protocol& e
 }
 
 ProtocolKind vipaddr_kind() {
-  ProtocolKind kind;
-  kind.name = "VIPADDR";
-  kind.summary = "chooses the Ethernet or IP at open and is not there afterwards";
-  kind.below = {
-      {"the Ethernet", Service::datagram}, {"IP", Service::datagram}, {"the table of VIP hosts", Service::datagram}};
-  kind.last_below_optional = true;
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    auto hosts = vip::table_of_hosts(parts);
-    if (!hosts) return hosts.error();
-    return make_vipaddr(parts.host, parts.name, *parts.below[0], *parts.below[1], *hosts);
-  };
-  return kind;
+  return {.name = "VIPADDR",
+          .summary = "chooses the Ethernet or IP at open and is not there afterwards",
+          .below = {{"the Ethernet", Service::datagram},
+                    {"IP", Service::datagram},
+                    {"the table of VIP hosts", Service::datagram}},
+          .last_below_optional = true,
+          .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+            auto hosts = vip::table_of_hosts(parts);
+            if (!hosts) return hosts.error();
+            return make_vipaddr(parts.host, parts.name, *parts.below[0], *parts.below[1], *hosts);
+          }};
 }
 
 }  // namespace lrpc::netrpc

@@ -1,6 +1,5 @@
 #include "netrpc/protocols/vipsize/vipsize.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "netrpc/protocols/vip/virtual_protocol.h"
@@ -10,47 +9,6 @@
 namespace lrpc::netrpc {
 
 namespace {
-
-class VipSizeProtocol;
-
-class VipSizeSession final : public vip::VirtualSession {
- public:
-  using VirtualSession::VirtualSession;
-
-  Errc push(Message message) noexcept override {
-    used = true;
-    look_at_small();
-    if (message.size() < small_bound_) [[likely]]
-      return message.size() <= kSurelyCarried ? push_small(std::move(message)) : push_shrinking(std::move(message));
-    return push_slowly(std::move(message));
-  }
-  Errc control(control::Request& request) noexcept override;
-  Errc choose() override;
-  void attach(Session& lower) override;
-
- private:
-  void swept() noexcept override { follow_small(); }
-  [[nodiscard]] VipSizeProtocol& vipsize() const noexcept;
-  [[nodiscard]] Errc open_small();
-  [[nodiscard]] Errc open_large();
-  [[nodiscard]] Errc push_small(Message message) noexcept;
-  [[nodiscard]] Errc push_shrinking(Message message) noexcept;
-  [[nodiscard]] Errc push_slowly(Message message) noexcept;
-  void ask_bound();
-  /// If paths have changed, the small session may be another one, and carry less, or more.
-  void look_at_small() noexcept;
-  void follow_small() noexcept;
-  /// The next message opens the session for small messages again.
-  void forget_small() noexcept {
-    small_bound_ = 0;
-    small_.leave();
-  }
-
-  Way small_{*this};  ///< VIPaddr enables the Ethernet and IP: messages may arrive by both.
-  Way large_{*this};
-  std::size_t small_bound_ = 0;  ///< Messages shorter than this go through small_; 0: it is not open.
-  bool passive_ = false;
-};
 
 class VipSizeProtocol final : public vip::VirtualProtocol {
  public:
@@ -66,9 +24,7 @@ class VipSizeProtocol final : public vip::VirtualProtocol {
   using VirtualProtocol::recognise;
 
  private:
-  vip::VirtualSession* make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key) override {
-    return new VipSizeSession(*this, high, participants, key);
-  }
+  vip::VirtualSession* make_session(Protocol& high, const ParticipantSet& participants, const PeerKey& key) override;
   Status enable_below(ProtocolNumber number) override {
     if (auto enabled = small.open_enable(*this, {number, {}, {}}); !enabled) return enabled;
     auto enabled = large.open_enable(*this, {number, {}, {}});
@@ -90,95 +46,109 @@ class VipSizeProtocol final : public vip::VirtualProtocol {
   }
 };
 
-VipSizeProtocol& VipSizeSession::vipsize() const noexcept { return static_cast<VipSizeProtocol&>(protocol()); }
+class VipSizeSession final : public vip::VirtualSession {
+ public:
+  using VirtualSession::VirtualSession;
 
-inline void VipSizeSession::look_at_small() noexcept {
-  if (small_.changed()) [[unlikely]]
-    follow_small();
-}
+  Errc push(Message message) noexcept override {
+    used = true;
+    look_at_small();
+    if (message.size() < small_bound_) [[likely]]
+      return message.size() <= kSurelyCarried ? push_small(std::move(message)) : push_shrinking(std::move(message));
+    return push_slowly(std::move(message));
+  }
+  Errc control(control::Request& request) noexcept override {
+    look_at_small();
+    if (std::holds_alternative<control::MaximumMessage>(request)) {
+      if (open_large() == Errc::ok) return large_->control(request);
+      return small_ ? small_->control(request) : Errc::host_unreachable;
+    }
+    if (small_bound_ != 0 && control::answered(request, control::OptimumMessage{small_bound_ - 1})) return Errc::ok;
+    if (std::holds_alternative<control::OptimumMessage>(request) ||
+        std::holds_alternative<control::LocalHost>(request) || std::holds_alternative<control::RoundTrip>(request)) {
+      Session* const lower = large_ ? large_.get() : small_.get();
+      return lower != nullptr ? lower->control(request) : Errc::host_unreachable;
+    }
+    return Session::control(request);
+  }
+  /// A host that opens gets both lower sessions. A host that was only spoken to opens the other one when its answer
+  /// needs it: most peers send only small messages.
+  Errc choose() override {
+    if (passive_) return Errc::ok;
+    const Errc small = open_small();
+    const Errc large = open_large();
+    return large_ || small_ ? Errc::ok : large != Errc::ok ? large : small;
+  }
+  void attach(Session& lower) override {
+    if (!small_ && !large_) passive_ = true;
+    if (&lower.protocol() == &vipsize().large) {
+      large_.take(SessionRef(&lower));
+    } else if (!small_) {
+      small_.take_from_peer(SessionRef(&lower));
+      ask_bound();
+    } else {
+      small_.hear(lower);
+    }
+  }
 
-void VipSizeSession::follow_small() noexcept {
-  if (!small_) return;
-  // If no path leads there now, the session keeps its present lower session.
-  if (peer().known()) (void)small_.open(vipsize().small, participants());
-  ask_bound();
-}
-
-void VipSizeSession::ask_bound() { small_bound_ = control::carried_uncut(*small_) + 1; }
-
-Errc VipSizeSession::open_small() {
-  if (small_) return Errc::ok;
-  if (!peer().known()) return Errc::host_unreachable;
-  if (const Errc outcome = small_.open(vipsize().small, participants()); outcome != Errc::ok) return outcome;
-  ask_bound();
-  return Errc::ok;
-}
-
-Errc VipSizeSession::open_large() {
-  if (large_) return Errc::ok;
-  if (!peer().known() && !vipsize().recognise(*this))
-    return Errc::message_too_long;  // only the session that it came by leads there
-  return large_.open(vipsize().large, participants());
-}
-
-/// A host that opens gets both lower sessions. A host that was only spoken to opens the other one when its answer needs
-/// it: most peers send only small messages.
-Errc VipSizeSession::choose() {
-  if (passive_) return Errc::ok;
-  const Errc small = open_small();
-  const Errc large = open_large();
-  return large_ ? Errc::ok : small_ ? Errc::ok : large != Errc::ok ? large : small;
-}
-
-void VipSizeSession::attach(Session& lower) {
-  if (!small_ && !large_) passive_ = true;
-  if (&lower.protocol() == &vipsize().large) {
-    large_.take(SessionRef(&lower));
-  } else if (!small_) {
-    small_.take_from_peer(SessionRef(&lower));
+ private:
+  void swept() noexcept override { follow_small(); }
+  [[nodiscard]] VipSizeProtocol& vipsize() const noexcept { return static_cast<VipSizeProtocol&>(protocol()); }
+  [[nodiscard]] Errc open_small() {
+    if (small_) return Errc::ok;
+    if (!peer().known()) return Errc::host_unreachable;
+    if (const Errc outcome = small_.open(vipsize().small, participants()); outcome != Errc::ok) return outcome;
     ask_bound();
-  } else {
-    small_.hear(lower);
-  }
-}
-
-inline Errc VipSizeSession::push_small(Message message) noexcept {
-  const Errc outcome = small_->push(std::move(message));
-  if (outcome == Errc::host_unreachable || outcome == Errc::message_too_long) [[unlikely]]
-    forget_small();
-  return outcome;
-}
-
-/// The small session may carry less than when it was asked. Then the message goes through the large one.
-Errc VipSizeSession::push_shrinking(Message message) noexcept {
-  Message large = message.share();
-  const Errc outcome = push_small(std::move(message));
-  if (outcome != Errc::message_too_long || !large.allocated()) return outcome;
-  return open_large() == Errc::ok ? large_->push(std::move(large)) : outcome;
-}
-
-Errc VipSizeSession::push_slowly(Message message) noexcept {
-  if (!small_ && open_small() == Errc::ok && message.size() < small_bound_) return small_->push(std::move(message));
-  if (const Errc outcome = open_large(); outcome != Errc::ok) return outcome;
-  return large_->push(std::move(message));
-}
-
-Errc VipSizeSession::control(control::Request& request) noexcept {
-  look_at_small();
-  if (std::holds_alternative<control::MaximumMessage>(request)) {
-    if (open_large() == Errc::ok) return large_->control(request);
-    return small_ ? small_->control(request) : Errc::host_unreachable;
-  }
-  if (auto* const optimum = std::get_if<control::OptimumMessage>(&request); optimum != nullptr && small_bound_ != 0) {
-    optimum->size = small_bound_ - 1;
     return Errc::ok;
   }
-  if (std::holds_alternative<control::OptimumMessage>(request) || std::holds_alternative<control::LocalHost>(request) ||
-      std::holds_alternative<control::RoundTrip>(request)) {
-    Session* const lower = large_ ? large_.get() : small_.get();
-    return lower != nullptr ? lower->control(request) : Errc::host_unreachable;
+  [[nodiscard]] Errc open_large() {
+    if (large_) return Errc::ok;
+    if (!peer().known() && !vipsize().recognise(*this))
+      return Errc::message_too_long;  // only the session that it came by leads there
+    return large_.open(vipsize().large, participants());
   }
-  return Session::control(request);
+  [[nodiscard]] Errc push_small(Message message) noexcept {
+    const Errc outcome = small_->push(std::move(message));
+    if (outcome == Errc::host_unreachable || outcome == Errc::message_too_long) [[unlikely]] {
+      small_bound_ = 0;  // the next message opens the session for small messages again
+      small_.leave();
+    }
+    return outcome;
+  }
+  /// The small session may carry less than when it was asked. Then the message goes through the large one.
+  [[nodiscard]] Errc push_shrinking(Message message) noexcept {
+    Message large = message.share();
+    const Errc outcome = push_small(std::move(message));
+    if (outcome != Errc::message_too_long || !large.allocated()) return outcome;
+    return open_large() == Errc::ok ? large_->push(std::move(large)) : outcome;
+  }
+  [[nodiscard]] Errc push_slowly(Message message) noexcept {
+    if (!small_ && open_small() == Errc::ok && message.size() < small_bound_) return small_->push(std::move(message));
+    if (const Errc outcome = open_large(); outcome != Errc::ok) return outcome;
+    return large_->push(std::move(message));
+  }
+  void ask_bound() { small_bound_ = control::carried_uncut(*small_) + 1; }
+  /// If paths have changed, the small session may be another one, and carry less, or more.
+  void look_at_small() noexcept {
+    if (small_.changed()) [[unlikely]]
+      follow_small();
+  }
+  void follow_small() noexcept {
+    if (!small_) return;
+    // If no path leads there now, the session keeps its present lower session.
+    if (peer().known()) (void)small_.open(vipsize().small, participants());
+    ask_bound();
+  }
+
+  Way small_{*this};  ///< VIPaddr enables the Ethernet and IP: messages may arrive by both.
+  Way large_{*this};
+  std::size_t small_bound_ = 0;  ///< Messages shorter than this go through small_; 0: it is not open.
+  bool passive_ = false;
+};
+
+vip::VirtualSession* VipSizeProtocol::make_session(Protocol& high, const ParticipantSet& participants,
+                                                   const PeerKey& key) {
+  return new VipSizeSession(*this, high, participants, key);
 }
 
 }  // namespace
@@ -187,26 +157,22 @@ Result<std::unique_ptr<Protocol>> make_vipsize(Host& host, std::string name, Pro
                                                const VipSizeOptions& options) {
   if (options.sessions == 0 || options.idle <= Duration::zero())
     return Error{Errc::invalid_argument, "sessions and idle must be more than nothing"};
-  return std::unique_ptr<Protocol>(std::make_unique<VipSizeProtocol>(host, std::move(name), small, large, options));
+  return std::make_unique<VipSizeProtocol>(host, std::move(name), small, large, options);
 }
 
 ProtocolKind vipsize_kind() {
-  ProtocolKind kind;
-  kind.name = "VIPSIZE";
-  kind.summary = "small messages by one protocol, large ones by another; no header";
-  kind.below = {{"the protocol for small messages", Service::datagram},
-                {"the protocol for large messages", Service::datagram}};
-  kind.options = {
-      {"sessions", OptionType::number, "sessions at once (4096)"},
-      {"idle", OptionType::duration, "after which an unused session is dropped (60s)", false, "1ms"},
-  };
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    VipSizeOptions options;
-    options.sessions = parts.options.number("sessions", options.sessions);
-    options.idle = parts.options.duration("idle", options.idle);
-    return make_vipsize(parts.host, parts.name, *parts.below[0], *parts.below[1], options);
-  };
-  return kind;
+  return {.name = "VIPSIZE",
+          .summary = "small messages by one protocol, large ones by another; no header",
+          .below = {{"the protocol for small messages", Service::datagram},
+                    {"the protocol for large messages", Service::datagram}},
+          .options = {{"sessions", OptionType::number, "sessions at once (4096)"},
+                      {"idle", OptionType::duration, "after which an unused session is dropped (60s)", false, "1ms"}},
+          .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+            VipSizeOptions options;
+            options.sessions = parts.options.number("sessions", options.sessions);
+            options.idle = parts.options.duration("idle", options.idle);
+            return make_vipsize(parts.host, parts.name, *parts.below[0], *parts.below[1], options);
+          }};
 }
 
 }  // namespace lrpc::netrpc
