@@ -24,20 +24,10 @@ class Line {
   void add(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     const auto result =
         fmt::format_to_n(text_.data() + size_, text_.size() - size_, format, std::forward<Arguments>(arguments)...);
-    size_ = std::min(size_ + result.size, text_.size());
-    // result.size is the length without the cut
-  }
-  void add_host(HostAddress host) {
-    if (!host.known())
-      add("?");
-    else
-      add("{}.{}.{}.{}", host.value >> 24, host.value >> 16 & 0xff, host.value >> 8 & 0xff, host.value & 0xff);
+    size_ = std::min(size_ + result.size, text_.size());  // result.size is the length without the cut
   }
   void add_participants(const ParticipantSet& participants) {
-    add(" {} ", participants.protocol);
-    add_host(participants.local.host);
-    add(" -> ");
-    add_host(participants.remote.host);
+    add(" {} {} -> {}", participants.protocol, to_string(participants.local.host), to_string(participants.remote.host));
     if (participants.remote.port != 0) add(":{}", participants.remote.port);
     for (const Participant* const end : {&participants.local, &participants.remote})
       if (end->program != 0) add(" program {:#x} version {} procedure {}", end->program, end->version, end->procedure);
@@ -116,28 +106,25 @@ class Trace final : public ReplyLayer {
 
  private:
   Errc pass_completed(TransparentSession& session, Time begun, Errc outcome, Message& reply) noexcept override {
-    Line line;
-    if (begin(line, "completed")) {
-      line.add_participants(session.participants());
+    write("completed", session.participants(), [&](Line& line) {
       line.add(" after {} ns: {}", (host().now() - begun).count(), describe(outcome));
       if (outcome == Errc::ok) line.add_message(reply, bytes_);
-      show(line);
-    }
+    });
     return outcome;
   }
 
   void event(std::string_view what, const ParticipantSet& participants, Errc outcome) noexcept {
+    write(what, participants, [&](Line& line) { line.add(": {}", describe(outcome)); });
+  }
+  void moved(std::string_view what, const Session& session, const Message& message) noexcept {
+    write(what, session.participants(), [&](Line& line) { line.add_message(message, bytes_); });
+  }
+  template <class AddRest>
+  void write(std::string_view what, const ParticipantSet& participants, AddRest add_rest) noexcept {
     Line line;
     if (!begin(line, what)) return;
     line.add_participants(participants);
-    line.add(": {}", describe(outcome));
-    show(line);
-  }
-  void moved(std::string_view what, const Session& session, const Message& message) noexcept {
-    Line line;
-    if (!begin(line, what)) return;
-    line.add_participants(session.participants());
-    line.add_message(message, bytes_);
+    add_rest(line);
     show(line);
   }
 
@@ -185,17 +172,14 @@ class Trace final : public ReplyLayer {
 }  // namespace
 
 ProtocolKind trace_kind(TraceSink sink) {
-  ProtocolKind kind;
-  kind.name = "TRACE";
-  kind.summary = "shows what goes through it";
-  kind.transparent = true;
-  kind.below = {{"the protocol to show the use of", Service::datagram}};
-  kind.options = {{"bytes", OptionType::number, "how many of each message are shown, at most 64; 16", false},
-                  {"lines", OptionType::number, "the most lines in a second; 1000", false}};
-  kind.make = [sink = std::move(sink)](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    return std::unique_ptr<Protocol>(std::make_unique<Trace>(parts, sink));
-  };
-  return kind;
+  return {
+      .name = "TRACE",
+      .summary = "shows what goes through it",
+      .transparent = true,
+      .below = {{"the protocol to show the use of", Service::datagram}},
+      .options = {{"bytes", OptionType::number, "how many of each message are shown, at most 64; 16", false},
+                  {"lines", OptionType::number, "the most lines in a second; 1000", false}},
+      .make = [sink = std::move(sink)](const InstanceParts& parts) { return std::make_unique<Trace>(parts, sink); }};
 }
 
 }  // namespace lrpc::netrpc

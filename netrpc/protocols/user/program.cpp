@@ -68,46 +68,14 @@ Result<UserSession> UserProgram::open(const ParticipantSet& participants) {
   return UserSession(std::move(session).value());
 }
 
-Status UserProgram::enable(const ParticipantSet& participants) {
-  const Shepherd inside(protocol_.host().monitor());
-  return protocol_.enable_below(participants);
-}
-
-void UserProgram::disable(const ParticipantSet& participants) {
-  const Shepherd inside(protocol_.host().monitor());
-  protocol_.disable_below(participants);
-}
-
-Message UserProgram::message(std::span<const std::byte> data) {
-  return Message::copy_of_long(protocol_.host().pool(), data);
-}
-
-UserSession& UserSession::operator=(UserSession&& other) noexcept {
-  if (this != &other) {
-    const UserSession old(std::exchange(session_, std::move(other.session_)));
-  }
-  return *this;
-}
-
 UserSession::~UserSession() {
   if (!session_) return;
-  Host& host = session_->protocol().host();
-  const Shepherd inside(host.monitor());
-  session_ = {};
-}
-
-Errc UserSession::push(Message message) {
   const Shepherd inside(session_->protocol().host().monitor());
-  return session_->push(std::move(message));
+  session_ = {};
 }
 
 Errc UserSession::call(Message request, Message& reply, Duration timeout) {
   return call_and_wait(*session_, std::move(request), reply, timeout);
-}
-
-Errc UserSession::control(control::Request& request) {
-  const Shepherd inside(session_->protocol().host().monitor());
-  return session_->control(request);
 }
 
 }  // namespace lrpc::netrpc

@@ -38,7 +38,10 @@ struct UserOperations {
 class UserProtocol final : public Protocol {
  public:
   /// `below`: what it stands on; outlives it.
-  UserProtocol(Host& host, std::string name, std::vector<Protocol*> below, UserOperations operations = {});
+  UserProtocol(Host& host, std::string name, std::vector<Protocol*> below, UserOperations operations = {})
+      : Protocol(host, std::move(name)),
+        below_(std::move(below)),
+        operations_(std::make_shared<const UserOperations>(std::move(operations))) {}
 
   /// Replaces the operations: a program that takes its protocol out of a composed graph gives it its procedures then.
   /// Call it inside the monitor.
@@ -49,14 +52,39 @@ class UserProtocol final : public Protocol {
 
   /// Call open(), open_enable() or open_disable() of the protocol below with this index, on behalf of this protocol.
   /// Errors: those of the operation that is called.
-  Result<SessionRef> open_below(const ParticipantSet& participants, std::size_t index = 0);
-  Status enable_below(const ParticipantSet& participants, std::size_t index = 0);
-  void disable_below(const ParticipantSet& participants, std::size_t index = 0) noexcept;
+  Result<SessionRef> open_below(const ParticipantSet& participants, std::size_t index = 0) {
+    return below(index).open(*this, participants);
+  }
+  Status enable_below(const ParticipantSet& participants, std::size_t index = 0) {
+    return below(index).open_enable(*this, participants);
+  }
+  void disable_below(const ParticipantSet& participants, std::size_t index = 0) noexcept {
+    if (index < below_.size()) below_[index]->open_disable(*this, participants);
+  }
 
-  [[nodiscard]] Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override;
-  void demux(Session& lower, Message message) noexcept override;
-  void call_demux(Session& lower, Message request) noexcept override;
-  [[nodiscard]] Errc control(control::Request& request) noexcept override;
+  [[nodiscard]] Errc open_done(Session& lower, const ParticipantSet& participants) noexcept override {
+    const auto operations = operations_;
+    return operations->opened ? operations->opened(lower, participants) : Protocol::open_done(lower, participants);
+  }
+  void demux(Session& lower, Message message) noexcept override {
+    const auto operations = operations_;
+    if (!operations->receive) return Protocol::demux(lower, std::move(message));
+    ++counted.received;
+    operations->receive(lower, std::move(message));
+  }
+  void call_demux(Session& lower, Message request) noexcept override {
+    const auto operations = operations_;
+    if (!operations->serve) return Protocol::call_demux(lower, std::move(request));
+    ++counted.received;
+    operations->serve(lower, std::move(request));
+  }
+  [[nodiscard]] Errc control(control::Request& request) noexcept override {
+    const auto operations = operations_;
+    if (operations->control)
+      if (const Errc answer = operations->control(request); answer != Errc::not_supported) return answer;
+    if (control::answered(request, control::AdvertisedMaximum{operations->largest})) return Errc::ok;
+    return Protocol::control(request);
+  }
 
  private:
   const std::vector<Protocol*> below_;
@@ -90,15 +118,24 @@ class UserSession {
  public:
   UserSession() = default;
   UserSession(UserSession&&) noexcept = default;
-  UserSession& operator=(UserSession&& other) noexcept;
+  UserSession& operator=(UserSession other) noexcept {
+    std::swap(session_, other.session_);
+    return *this;
+  }
   ~UserSession();
 
   /// Blocks only to enter the monitor. Errors: Session::push's.
-  [[nodiscard]] Errc push(Message message);
+  [[nodiscard]] Errc push(Message message) {
+    const Shepherd inside(session_->protocol().host().monitor());
+    return session_->push(std::move(message));
+  }
   /// Blocks until the reply is there, `timeout` (as Session::call's) has passed or the peer is found gone. Errors:
   /// Transaction::completed's. On failure `reply` is untouched.
   [[nodiscard]] Errc call(Message request, Message& reply, Duration timeout = kNoLimit);
-  [[nodiscard]] Errc control(control::Request& request);
+  [[nodiscard]] Errc control(control::Request& request) {
+    const Shepherd inside(session_->protocol().host().monitor());
+    return session_->control(request);
+  }
   explicit operator bool() const noexcept { return static_cast<bool>(session_); }
 
  private:
@@ -128,10 +165,18 @@ class UserProgram {
   ~UserProgram();
 
   Result<UserSession> open(const ParticipantSet& participants);
-  Status enable(const ParticipantSet& participants);
-  void disable(const ParticipantSet& participants);
+  Status enable(const ParticipantSet& participants) {
+    const Shepherd inside(protocol_.host().monitor());
+    return protocol_.enable_below(participants);
+  }
+  void disable(const ParticipantSet& participants) {
+    const Shepherd inside(protocol_.host().monitor());
+    protocol_.disable_below(participants);
+  }
   /// A message with a copy of `data`, of any size. Not allocated(): the pool has no more.
-  [[nodiscard]] Message message(std::span<const std::byte> data);
+  [[nodiscard]] Message message(std::span<const std::byte> data) {
+    return Message::copy_of_long(protocol_.host().pool(), data);
+  }
 
  private:
   struct Shared;
