@@ -43,7 +43,7 @@ void SimHost::boot() {
   options.notice = [this](std::string text) { notices_.push_back(std::move(text)); };
   while (options.seed == 0) options.seed = world_.random();
   ++lives_;
-  life_ = std::make_unique<Life>(std::move(options), clock_, world_);
+  life_ = std::make_unique<Life>(std::move(options), *this, world_);
   life_->host.events().on_earlier([this] { wake_at_next_due(); });
   if (!compose_) return;
   const Shepherd inside(monitor());
@@ -69,27 +69,22 @@ void SimHost::pause(Duration how_long) {
 }
 
 void SimHost::set_drift(std::int32_t parts_per_million) {
-  rate_since_here_ = clock_.now();
+  rate_since_here_ = now();
   rate_since_ = world_.now();
   options_.drift = parts_per_million;
   if (up()) wake_at_next_due();
 }
 
+template <class Kind>
 Protocol& SimHost::device(Medium medium) {
-  SimDevice* const made = life_->devices[static_cast<std::size_t>(medium)];
-  if (made != nullptr) return *made;
-  // The devices register themselves.
-  if (medium == Medium::ethernet) {
-    own(std::make_shared<SimEthernet>(*this));
-  } else {
-    own(std::make_shared<SimIp>(*this));
-  }
-  return *life_->devices[static_cast<std::size_t>(medium)];
+  SimDevice* const& last = life_->devices[static_cast<std::size_t>(medium)];
+  if (last == nullptr) own(std::make_shared<Kind>(*this));  // it registers itself
+  return *last;
 }
-Protocol& SimHost::ethernet() { return device(Medium::ethernet); }
-Protocol& SimHost::ip() { return device(Medium::ip); }
+Protocol& SimHost::ethernet() { return device<SimEthernet>(Medium::ethernet); }
+Protocol& SimHost::ip() { return device<SimIp>(Medium::ip); }
 
-Time SimHost::world_now() const noexcept { return world_.now(); }
+Time SimHost::now() const noexcept { return time_at(world_.now()); }
 
 Time SimHost::time_at(Time world) const noexcept {
   const std::int64_t passed = (world - rate_since_).count();

@@ -48,13 +48,9 @@ bool SimWorld::chance(double rate) noexcept { return rate > 0 && static_cast<dou
 bool SimWorld::step(Time until) {
   const std::optional<Time> event = events_.next_due();
   const bool packet = !queue_.empty() && (!event || queue_.next_due() <= *event);
-  if (!packet && !event) {
-    now_ = until == Time::max() ? now_ : std::max(now_, until);
-    return false;
-  }
-  const Time next = packet ? queue_.next_due() : *event;
-  if (next > until) {
-    now_ = std::max(now_, until);
+  const Time next = packet ? queue_.next_due() : event.value_or(Time::max());
+  if ((!packet && !event) || next > until) {
+    if (until != Time::max()) now_ = std::max(now_, until);
     return false;
   }
   now_ = std::max(now_, next);

@@ -58,14 +58,14 @@ struct SimHostOptions {
 enum class Medium : std::uint8_t { ethernet, ip, udp };
 inline constexpr std::size_t kMediums = 3;
 
-/// A simulated machine. Between boot and crash it has a life: a netrpc::Host and what was put on it. Owned by the
-/// world.
-class SimHost {
+/// A simulated machine, and its clock. Between boot and crash it has a life: a netrpc::Host and what was put on it.
+/// Owned by the world.
+class SimHost final : public Clock {
  public:
   SimHost(SimWorld& world, std::uint32_t index, SimHostOptions options);
   SimHost(const SimHost&) = delete;
   SimHost& operator=(const SimHost&) = delete;
-  ~SimHost();
+  ~SimHost() override;
 
   // ---- the life it has now; precondition: up() ----
   [[nodiscard]] Host& host() noexcept { return life_->host; }
@@ -112,6 +112,8 @@ class SimHost {
   [[nodiscard]] bool can_crash() const noexcept { return up() && life_->waiting == 0; }
   /// For `how_long` nothing runs on it; what arrives waits.
   void pause(Duration how_long);
+  /// What its own clock shows.
+  [[nodiscard]] Time now() const noexcept override;
   /// Lets the clock run on at another rate.
   void set_drift(std::int32_t parts_per_million);
 
@@ -119,15 +121,6 @@ class SimHost {
   friend class SimWorld;
   friend class SimDevice;
 
-  /// The host's own clock.
-  class HostClock final : public Clock {
-   public:
-    explicit HostClock(const SimHost& host) : host_(host) {}
-    [[nodiscard]] Time now() const noexcept override { return host_.time_at(host_.world_now()); }
-
-   private:
-    const SimHost& host_;
-  };
   struct Life {
     Life(HostOptions options, const Clock& clock, Engine& engine) : host(std::move(options), clock, engine) {}
     Host host;
@@ -136,18 +129,17 @@ class SimHost {
     std::uint32_t waiting = 0;  ///< Threads inside Engine::wait(): frames of this life on the stack.
   };
 
-  [[nodiscard]] Time world_now() const noexcept;
   [[nodiscard]] Time time_at(Time world) const noexcept;
   /// The first moment of the world at which the host's clock shows `time`.
   [[nodiscard]] Time world_time_of(Time time) const noexcept;
   void wake_at_next_due();
   void run_due();
+  template <class Kind>
   Protocol& device(Medium medium);
 
   SimWorld& world_;
   const std::uint32_t index_;
   SimHostOptions options_;
-  HostClock clock_{*this};
   Time rate_since_{};       ///< World time at which the present drift began,
   Time rate_since_here_{};  ///< and what the host's clock showed then.
   Time paused_until_{};
@@ -174,7 +166,7 @@ struct SimCounters {
 };
 
 /// The world. Single-threaded: everything in it is called by one thread.
-class SimWorld final : public Engine {
+class SimWorld final : public Engine, public Clock {
  public:
   explicit SimWorld(SimOptions options = {});
   ~SimWorld() override;
@@ -190,7 +182,7 @@ class SimWorld final : public Engine {
   [[nodiscard]] SimHost* find(const Host& host) noexcept;
 
   // ---- time; none of these from inside a monitor ----
-  [[nodiscard]] Time now() const noexcept { return now_; }
+  [[nodiscard]] Time now() const noexcept override { return now_; }
   void run_for(Duration how_long);
   /// Runs until `done()`, asked after each thing that happens. Returns false if `limit` passes first, or nothing is
   /// left that could happen.
@@ -229,14 +221,6 @@ class SimWorld final : public Engine {
  private:
   friend class SimHost;
   friend class SimDevice;
-  class WorldClock final : public Clock {
-   public:
-    explicit WorldClock(const SimWorld& world) : world_(world) {}
-    [[nodiscard]] Time now() const noexcept override { return world_.now_; }
-
-   private:
-    const SimWorld& world_;
-  };
 
   /// For devices: bytes for a packet, written by the caller, then sent.
   [[nodiscard]] Packet& make_packet(std::size_t size) { return queue_.make(size); }
@@ -247,10 +231,9 @@ class SimWorld final : public Engine {
 
   SimOptions options_;
   Time now_{};
-  WorldClock clock_{*this};
   std::uint64_t state_;
   PacketQueue queue_;
-  EventManager events_{clock_};
+  EventManager events_{*this};
   std::vector<SimLink> links_;
   SimCounters counters_;
   std::uint64_t packet_number_ = 0;
