@@ -24,7 +24,7 @@ struct alignas(8) Packet {
   [[nodiscard]] std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-/// A 4-ary heap of packets with the memory they lie in, which is kept: in the steady state a packet allocates nothing.
+/// A heap of packets with the memory they lie in, which is kept: in the steady state a packet allocates nothing.
 /// Packets that are due at the same time leave in the order in which they were put in.
 class PacketQueue {
  public:
@@ -49,14 +49,14 @@ class PacketQueue {
     Time due{};
     std::uint64_t order = 0;
     Packet* packet = nullptr;
-    [[nodiscard]] bool before(const Entry& other) const noexcept {
-      return due != other.due ? due < other.due : order < other.order;
+    [[nodiscard]] bool operator>(const Entry& other) const noexcept {
+      return due != other.due ? due > other.due : order > other.order;
     }
   };
   static constexpr std::size_t kSizes[] = {256, 2048, 65536};
   static constexpr std::size_t kAtOnce[] = {64, 32, 4};  ///< Packets that are made together.
 
-  std::vector<Entry> heap_;
+  std::vector<Entry> heap_;  ///< The first one is due first.
   std::uint64_t order_ = 0;
   Packet* free_[3] = {};
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
