@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/src/dropped.h"
 
@@ -117,17 +118,21 @@ void SimDevice::transmit(Packet& packet, SimHost& to, std::size_t fragments) {
 SimEthernet::SimEthernet(SimHost& machine, std::string name, std::uint16_t types, bool reverse)
     : SimDevice(machine, std::move(name), Medium::ethernet), types_(types), reverse_(reverse) {}
 
+bool SimEthernet::on_segment(const SimHost* other) const noexcept {
+  return other != nullptr && other->segment() == machine().segment();
+}
+
 Errc SimEthernet::complete(ParticipantSet& participants, std::uint64_t& remote) noexcept {
   if (participants.protocol == 0 || participants.protocol > 255) return Errc::invalid_argument;
   Participant& peer = participants.remote;
   if (!peer.ethernet.known()) {
-    control::Request request = control::Resolve{peer.host, {}};
     if (!peer.host.known()) return Errc::invalid_argument;
-    if (const Errc errc = control(request); errc != Errc::ok) return errc;
-    peer.ethernet = std::get<control::Resolve>(request).ethernet;
+    control::Resolve wanted{peer.host, {}};
+    if (const Errc errc = control::ask(*this, wanted); errc != Errc::ok) return errc;
+    peer.ethernet = wanted.ethernet;
   } else if (!peer.host.known() && peer.ethernet != kEthernetBroadcast) {
-    control::Request request = control::ResolveReverse{peer.ethernet, {}};
-    if (control(request) == Errc::ok) peer.host = std::get<control::ResolveReverse>(request).host;
+    control::ResolveReverse wanted{peer.ethernet, {}};
+    if (control::ask(*this, wanted) == Errc::ok) peer.host = wanted.host;
   }
   participants.local.host = host().address();
   participants.local.ethernet = machine().ethernet_address();
@@ -138,14 +143,13 @@ Errc SimEthernet::complete(ParticipantSet& participants, std::uint64_t& remote) 
 Errc SimEthernet::control(control::Request& request) noexcept {
   if (auto* const resolve = std::get_if<control::Resolve>(&request)) {
     const SimHost* const found = world().find(resolve->host);
-    if (found == nullptr || found->segment() != machine().segment()) return Errc::host_unreachable;
+    if (!on_segment(found)) return Errc::host_unreachable;
     resolve->ethernet = found->ethernet_address();
     return Errc::ok;
   }
   if (auto* const reverse = std::get_if<control::ResolveReverse>(&request)) {
-    if (!reverse_) return Errc::host_unreachable;
     const SimHost* const found = world().find(reverse->ethernet);
-    if (found == nullptr || found->segment() != machine().segment()) return Errc::host_unreachable;
+    if (!reverse_ || !on_segment(found)) return Errc::host_unreachable;
     reverse->host = found->address();
     return Errc::ok;
   }
@@ -165,14 +169,11 @@ Errc SimEthernet::send(SimDeviceSession& session, Message message) noexcept {
   if (to == kEthernetBroadcast) {
     for (std::size_t i = 0; i < world().hosts(); ++i) {
       SimHost& other = world().host(i);
-      if (&other != &machine() && other.segment() == machine().segment()) frame_to(other);
+      if (&other != &machine() && on_segment(&other)) frame_to(other);
     }
-    return Errc::ok;
-  }
-  SimHost* const receiver = world().find(to);
-  if (receiver == nullptr || receiver->segment() != machine().segment())
-    return Errc::ok;  // no host on the wire takes it
-  frame_to(*receiver);
+  } else if (SimHost* const receiver = world().find(to); on_segment(receiver)) {
+    frame_to(*receiver);
+  }  // else no host on the wire takes it
   return Errc::ok;
 }
 
@@ -182,10 +183,8 @@ void SimEthernet::receive(const std::byte* bytes, std::size_t size) noexcept {
   EthernetAddress from;
   reader.get(to.bytes, from.bytes);
   const unsigned number = static_cast<unsigned>(reader.get<std::uint16_t>()) - types_;
-  if ((to != machine().ethernet_address() && to != kEthernetBroadcast) || number == 0 || number > 255) {
-    ++counted.malformed;  // the wire has corrupted it
-    return;
-  }
+  if ((to != machine().ethernet_address() && to != kEthernetBroadcast) || number == 0 || number > 255)
+    return dropped(counted.malformed);  // the wire has corrupted it
   ParticipantSet participants{number, {}, {}};
   participants.remote.ethernet = from;
   Key key{0, number};
@@ -216,7 +215,7 @@ Errc SimIp::send(SimDeviceSession& session, Message message) noexcept {
   packet.bytes()[9] = static_cast<std::byte>(session.participants().protocol);
   WireWriter(packet.bytes() + 12).put(host().address()).put(receiver->address());
   ++counted.sent;
-  transmit(packet, *receiver, message.size() <= kPart ? 1 : (message.size() + kPart - 1) / kPart);
+  transmit(packet, *receiver, std::max<std::size_t>(1, (message.size() + kPart - 1) / kPart));
   return Errc::ok;
 }
 
@@ -226,10 +225,8 @@ void SimIp::receive(const std::byte* bytes, std::size_t size) noexcept {
   ParticipantSet participants{number, {}, {}};
   participants.remote.host = reader.get_host();
   Key key{0, number};
-  if (reader.get_host() != host().address() || complete(participants, key.remote) != Errc::ok) {
-    ++counted.malformed;  // the wire has corrupted it
-    return;
-  }
+  if (reader.get_host() != host().address() || complete(participants, key.remote) != Errc::ok)
+    return dropped(counted.malformed);  // the wire has corrupted it
   arrived(key, participants, bytes + kHeader, size - kHeader);
 }
 

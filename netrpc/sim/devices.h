@@ -95,6 +95,9 @@ class SimEthernet final : public SimDevice {
 
  private:
   [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
+  /// False also for null.
+  [[nodiscard]] bool on_segment(const SimHost* other) const noexcept;
+
   const std::uint16_t types_;
   bool reverse_;
   std::size_t mtu_ = kMaximum;

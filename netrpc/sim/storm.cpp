@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "lrpc/netrpc/session_cache.h"
 #include "netrpc/sim/storm_application.h"
 
 namespace lrpc::netrpc {
@@ -19,18 +20,14 @@ struct Present {
   std::vector<Protocol*> stack;  ///< Higher ones first.
 };
 
-control::Statistics statistics_of(Protocol& protocol) {
-  control::Request request = control::Statistics{};
-  return protocol.control(request) == Errc::ok ? std::get<control::Statistics>(request) : control::Statistics{};
-}
-
 /// Reports what is left after the idle time and DropIdle.
 void find_remains(SimHost& host, Present& present, Ledger& ledger) {
   const Shepherd inside(host.monitor());
   for (Protocol* protocol : present.stack) {
     control::Request drop = control::DropIdle{};
     (void)protocol->control(drop);
-    const control::Statistics left = statistics_of(*protocol);
+    control::Statistics left;
+    (void)control::ask(*protocol, left);
     if (left.sessions > 0 || left.state > 0)
       ledger.violation(fmt::format("{}: {} keeps {} sessions and {} records", host.name(), protocol->name(),
                                    left.sessions, left.state));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/sim/storm_bound.h"
 
@@ -149,9 +150,9 @@ void Ledger::limited(std::uint64_t call, Duration timeout) {
 StormApplication::StormApplication(Host& host, Ledger& ledger, SimHost& machine, Protocol& top)
     : Protocol(host, "storm"), ledger_(ledger), machine_(machine), top_(top) {
   const StormOptions& options = ledger_.options();
-  control::Request request = control::MaximumMessage{};
-  largest_ = top_.control(request) == Errc::ok ? std::get<control::MaximumMessage>(request).size : 1024;
-  largest_ = std::max(std::min(largest_, options.largest), kRequestHeader);
+  control::MaximumMessage most{1024};
+  (void)control::ask(top_, most);
+  largest_ = std::max(std::min(most.size, options.largest), kRequestHeader);
   ParticipantSet anyone{kNumber, {}, {}};
   anyone.local.command = kCommand;
   if (const Status status = top_.open_enable(*this, anyone); !status)
@@ -239,8 +240,7 @@ void StormApplication::next(Caller& caller) {
     const SessionRef session = caller.session;
     session->call(std::move(request), caller, timeout);
     caller.starting = false;
-    if (!caller.ended) return;
-    if (caller.again.waiting()) return;
+    if (!caller.ended || caller.again.waiting()) return;
   }
 }
 
@@ -286,8 +286,7 @@ void StormApplication::call_demux(Session& lower, Message request) noexcept {
 void StormApplication::reply_late(LateReply& late) {
   const SessionRef session = std::exchange(late.session, {});
   Message message = std::move(late.message);
-  late.next_free = free_late_;
-  free_late_ = &late;
+  late.next_free = std::exchange(free_late_, &late);
   session->reply(std::move(message));
 }
 

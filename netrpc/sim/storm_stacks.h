@@ -1,7 +1,6 @@
 // The stacks that storms are run over: graphs by name, or any other text.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -9,7 +9,6 @@
 //     EXPECT_EQ(sink.received.size(), 1U);
 #pragma once
 
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
