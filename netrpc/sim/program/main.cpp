@@ -42,9 +42,8 @@ std::string replay(const Arguments& arguments) {
   for (std::size_t i = 0; (i = stack.find('\'', i)) != std::string::npos; i += 4) stack.replace(i, 1, "'\\''");
   return fmt::format(
       "lrpc-netsim --seed {} --calls {} --hosts {} --segments {} --peers {} --at-once {} --largest {} --timeout {} "
-      "--loss {} "
-      "--duplicate {} --reorder {} --reorder-delay {} --corrupt {} --crashes {} --partitions {} --pauses {} --drift {} "
-      "--stack '{}' --trace",
+      "--loss {} --duplicate {} --reorder {} --reorder-delay {} --corrupt {} "
+      "--crashes {} --partitions {} --pauses {} --drift {} --stack '{}' --trace",
       storm.seed, storm.calls, storm.hosts, storm.segments, storm.peers, storm.at_once, storm.largest,
       arguments.timeout_ms, storm.link.loss, storm.link.duplicate, storm.link.reorder, arguments.reorder_ms,
       storm.link.corrupt, arguments.crash_ms, arguments.partition_ms, arguments.pause_ms, arguments.drift_ms, stack);
@@ -90,42 +89,30 @@ int run(int argc, char** argv) {
   lrpc::command_line::Program program(
       "Storms over simulated networks: every call is executed at most once, ends, and leaves nothing behind",
       "lrpc-netsim");
-  program.option("--seed", storm.seed, "Decides everything that happens").show_default();
-  program.option("--seeds", arguments.seeds, "Run this many seeds, from --seed on").show_default();
-  program.option("--calls", storm.calls, "Calls in all")
-      .show_default()
-      .in_range(std::uint64_t{1}, std::uint64_t{1} << 30);
-  program.option("--hosts", storm.hosts, "Hosts; each one calls others and is called")
-      .show_default()
-      .in_range(2, 60000);
-  program.option("--segments", storm.segments, "Ethernets, joined by routers").show_default().in_range(1, 10000);
-  program.option("--peers", storm.peers, "Servers that each host calls").show_default().in_range(1, 60000);
-  program.option("--at-once", storm.at_once, "Calls that each host has under way").show_default().in_range(1, 10000);
-  program.option("--largest", storm.largest, "Bytes of the largest request or reply").show_default();
-  program.option("--timeout", arguments.timeout_ms, "The timeout of a call, in ms (one call in ten has none)")
-      .show_default()
+  const auto option = [&program](const char* name, auto& value, const char* description) {
+    return program.option(name, value, description).show_default();
+  };
+  option("--seed", storm.seed, "Decides everything that happens");
+  option("--seeds", arguments.seeds, "Run this many seeds, from --seed on");
+  option("--calls", storm.calls, "Calls in all").in_range(std::uint64_t{1}, std::uint64_t{1} << 30);
+  option("--hosts", storm.hosts, "Hosts; each one calls others and is called").in_range(2, 60000);
+  option("--segments", storm.segments, "Ethernets, joined by routers").in_range(1, 10000);
+  option("--peers", storm.peers, "Servers that each host calls").in_range(1, 60000);
+  option("--at-once", storm.at_once, "Calls that each host has under way").in_range(1, 10000);
+  option("--largest", storm.largest, "Bytes of the largest request or reply");
+  option("--timeout", arguments.timeout_ms, "The timeout of a call, in ms (one call in ten has none)")
       .in_range(0.001, 1e9);
-  program.option("--loss", storm.link.loss, "Rate of packets lost on each wire").show_default().in_range(0.0, 1.0);
-  program.option("--duplicate", storm.link.duplicate, "Rate of packets that arrive twice")
-      .show_default()
+  option("--loss", storm.link.loss, "Rate of packets lost on each wire").in_range(0.0, 1.0);
+  option("--duplicate", storm.link.duplicate, "Rate of packets that arrive twice").in_range(0.0, 1.0);
+  option("--reorder", storm.link.reorder, "Rate of packets that take up to --reorder-delay longer").in_range(0.0, 1.0);
+  option("--reorder-delay", arguments.reorder_ms, "The longest delay of a reordered packet, in ms");
+  option("--corrupt", storm.link.corrupt, "Rate of damaged packets; then only hanging calls and leaks are looked for")
       .in_range(0.0, 1.0);
-  program.option("--reorder", storm.link.reorder, "Rate of packets that take up to --reorder-delay longer")
-      .show_default()
-      .in_range(0.0, 1.0);
-  program.option("--reorder-delay", arguments.reorder_ms, "The longest delay of a reordered packet, in ms")
-      .show_default();
-  program
-      .option("--corrupt", storm.link.corrupt,
-              "Rate of damaged packets; then only hanging calls and leaks are looked for")
-      .show_default()
-      .in_range(0.0, 1.0);
-  program.option("--crashes", arguments.crash_ms, "A host crashes every so many ms on the average; 0: never")
-      .show_default();
-  program.option("--partitions", arguments.partition_ms, "The network falls into parts every so many ms; 0: never")
-      .show_default();
-  program.option("--pauses", arguments.pause_ms, "A host stands still every so many ms; 0: never").show_default();
-  program.option("--drift", arguments.drift_ms, "A clock changes its pace every so many ms; 0: never").show_default();
-  program.option("--stack", arguments.stack, "A name (see --list), a graph's text, or @FILE").show_default();
+  option("--crashes", arguments.crash_ms, "A host crashes every so many ms on the average; 0: never");
+  option("--partitions", arguments.partition_ms, "The network falls into parts every so many ms; 0: never");
+  option("--pauses", arguments.pause_ms, "A host stands still every so many ms; 0: never");
+  option("--drift", arguments.drift_ms, "A clock changes its pace every so many ms; 0: never");
+  option("--stack", arguments.stack, "A name (see --list), a graph's text, or @FILE");
   program.flag("--trace", arguments.trace, "Print a line for everything that happens");
   program.option("--only", arguments.only, "Trace only lines that speak of these hosts (h3,h7)").separated_by(',');
   program.flag("--list", arguments.list, "Print the stacks that have names");
