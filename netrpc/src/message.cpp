@@ -92,24 +92,28 @@ const std::byte* Message::pop_slowly(std::size_t size, std::byte* scratch) noexc
   return scratch;
 }
 
+/// Adds a reference to the first `size` bytes of `part`. False: there is no memory.
+bool Message::refer_to(const Slice& part, std::uint32_t size) noexcept {
+  Slice* into = &first_;
+  if (first_.buffer != nullptr) {
+    into = pool_->take_slice();
+    if (into == nullptr) return false;
+    last_->next = into;
+    last_ = into;
+  }
+  BufferPool::retain(*part.buffer);
+  *into = {part.buffer, part.offset, size, nullptr};
+  size_ += size;
+  return true;
+}
+
 Message Message::share() const noexcept {
   Message copy;
   copy.pool_ = pool_;
-  if (first_.buffer == nullptr) return copy;
-  BufferPool::retain(*first_.buffer);
-  copy.first_ = {first_.buffer, first_.offset, first_.size, nullptr};
-  copy.size_ = first_.size;
-  for (const Slice* slice = first_.next; slice != nullptr; slice = slice->next) {
-    Slice* const more = pool_->take_slice();
-    if (more == nullptr) {
-      copy.clear();
-      return copy;
-    }
-    BufferPool::retain(*slice->buffer);
-    *more = {slice->buffer, slice->offset, slice->size, nullptr};
-    copy.last_->next = more;
-    copy.last_ = more;
-    copy.size_ += slice->size;
+  for (const Slice* slice = &first_; slice != nullptr && slice->buffer != nullptr; slice = slice->next) {
+    if (copy.refer_to(*slice, slice->size)) continue;
+    copy.clear();
+    break;
   }
   return copy;
 }
@@ -121,16 +125,7 @@ Message Message::split(std::size_t size) noexcept {
   while (first_.size == 0 && first_.next != nullptr) drop_first();
   while (front.size_ < size) {
     const auto part = static_cast<std::uint32_t>(std::min<std::size_t>(first_.size, size - front.size_));
-    Slice* into = &front.first_;
-    if (front.first_.buffer != nullptr) {
-      into = pool_->take_slice();
-      if (into == nullptr) return front;  // shorter than asked: the caller compares sizes
-      front.last_->next = into;
-      front.last_ = into;
-    }
-    BufferPool::retain(*first_.buffer);
-    *into = {first_.buffer, first_.offset, part, nullptr};
-    front.size_ += part;
+    if (!front.refer_to(first_, part)) return front;  // shorter than asked: the caller compares sizes
     first_.offset += part;
     first_.size -= part;
     size_ -= part;
@@ -148,11 +143,7 @@ std::size_t Message::footprint() const noexcept {
 
 void Message::fit() noexcept {
   const std::size_t enough = BufferPool::capacity_for((contiguous() ? first_.offset : kHeadroom) + size_);
-  if (enough == 0 || footprint() <= enough) return;
-  Message own = make(*pool_, size_);
-  if (!own.allocated()) return;
-  copy_to(own.bytes());
-  *this = std::move(own);
+  if (enough != 0 && footprint() > enough) (void)move_into_one();
 }
 
 bool Message::append(Message&& tail) noexcept {
@@ -230,24 +221,23 @@ std::size_t Message::copy_to(std::span<std::byte> to, std::size_t from) const no
   return done;
 }
 
-bool Message::flatten() noexcept {
-  while (first_.size == 0 && first_.next != nullptr) drop_first();
-  if (contiguous()) return true;
-  Message flat = make(*pool_, size_);
-  if (!flat.allocated()) return false;
-  copy_to(flat.bytes());
-  *this = std::move(flat);
-  return true;
-}
-
-bool Message::flatten_unshared() noexcept {
-  while (first_.size == 0 && first_.next != nullptr) drop_first();
-  if (contiguous() && (first_.buffer == nullptr || first_.buffer->unique())) return true;
+/// Moves the bytes into a buffer of their own. False: there is none.
+bool Message::move_into_one() noexcept {
   Message own = make(*pool_, size_);
   if (!own.allocated()) return false;
   copy_to(own.bytes());
   *this = std::move(own);
   return true;
+}
+
+bool Message::flatten() noexcept {
+  while (first_.size == 0 && first_.next != nullptr) drop_first();
+  return contiguous() || move_into_one();
+}
+
+bool Message::flatten_unshared() noexcept {
+  while (first_.size == 0 && first_.next != nullptr) drop_first();
+  return (contiguous() && (first_.buffer == nullptr || first_.buffer->unique())) || move_into_one();
 }
 
 std::size_t Message::describe(std::span<iovec> to) const noexcept {

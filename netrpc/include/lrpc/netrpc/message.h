@@ -136,6 +136,8 @@ class Message {
   [[nodiscard]] std::byte* push_slowly(std::size_t size) noexcept;
   [[nodiscard]] const std::byte* pop_slowly(std::size_t size, std::byte* scratch) noexcept;
   void drop_first() noexcept;
+  [[nodiscard]] bool refer_to(const Slice& part, std::uint32_t size) noexcept;
+  [[nodiscard]] bool move_into_one() noexcept;
 
   BufferPool* pool_ = nullptr;
   Slice first_;
