@@ -107,8 +107,7 @@ void BufferPool::release(Buffer& buffer) noexcept {
   BufferPool& pool = *buffer.pool;
   pool.in_use_.fetch_sub(1, std::memory_order_relaxed);
   const Lock lock(pool.lock_);
-  buffer.next_free = pool.free_[buffer.size_class];
-  pool.free_[buffer.size_class] = &buffer;
+  buffer.next_free = std::exchange(pool.free_[buffer.size_class], &buffer);
 }
 
 void BufferPool::stock(std::size_t count) noexcept {
@@ -131,23 +130,17 @@ Slice* BufferPool::take_slice() noexcept {
     if (memory == nullptr) return nullptr;
     auto* const block = ::new (memory) SliceBlock;
     allocations_.fetch_add(1, std::memory_order_relaxed);
-    block->next = blocks_;
-    blocks_ = block;
-    for (Slice& slice : block->slices) {
-      slice.next = free_slices_;
-      free_slices_ = &slice;
-    }
+    block->next = std::exchange(blocks_, block);
+    for (Slice& slice : block->slices) slice.next = std::exchange(free_slices_, &slice);
   }
-  Slice* const slice = free_slices_;
-  free_slices_ = slice->next;
+  Slice* const slice = std::exchange(free_slices_, free_slices_->next);
   *slice = Slice{};
   return slice;
 }
 
 void BufferPool::put_slice(Slice& slice) noexcept {
   const Lock lock(lock_);
-  slice.next = free_slices_;
-  free_slices_ = &slice;
+  slice.next = std::exchange(free_slices_, &slice);
 }
 
 }  // namespace lrpc::netrpc

@@ -18,8 +18,7 @@ EventManager::~EventManager() {
 
 void EventManager::schedule(Event& event, Duration delay) {
   if (event.slot_ != Event::kNone) remove(event);
-  const Time now = clock_.now();
-  event.due_ = delay > Time::max() - now ? Time::max() : now + delay;
+  event.due_ = deadline_after(clock_.now(), delay);
   event.order_ = ++order_;
   event.manager_ = this;
   heap_.push_back(&event);

@@ -1,7 +1,6 @@
 #include "lrpc/netrpc/host.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "lrpc/detail/shim/system/identifier.h"
