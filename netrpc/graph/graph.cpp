@@ -15,8 +15,7 @@ Shepherd enter(Host& host) { return host.monitor().held() ? Shepherd() : Shepher
 }  // namespace
 
 ProtocolKinds& ProtocolKinds::add(ProtocolKind kind) {
-  const auto same =
-      std::find_if(kinds_.begin(), kinds_.end(), [&](const ProtocolKind& k) { return k.name == kind.name; });
+  const auto same = std::ranges::find(kinds_, kind.name, &ProtocolKind::name);
   if (same != kinds_.end())
     *same = std::move(kind);
   else

@@ -46,29 +46,25 @@ std::optional<Duration> parse_duration(std::string_view text) noexcept {
   return std::nullopt;
 }
 
-bool conforms(OptionType type, std::string_view value) noexcept {
-  switch (type) {
-    case OptionType::text:
-    case OptionType::list: return true;
-    case OptionType::number: return parse_number(value).has_value();
-    case OptionType::rate: return parse_rate(value).has_value();
-    case OptionType::duration: return parse_duration(value).has_value();
-  }
-  return false;
-}
-
-std::string_view describe(OptionType type) noexcept {
-  switch (type) {
-    case OptionType::text: return "a text";
-    case OptionType::number: return "a number such as 8 or 0xa700";
-    case OptionType::rate: return "a rate from 0 to 1 such as 0.05";
-    case OptionType::duration: return "a duration with its unit such as 250us, 10ms or 5s";
-    case OptionType::list: return "a list such as [10.0.0.1, 10.0.0.2]";
-  }
-  return "";
-}
-
 namespace {
+
+struct TypeRow {
+  std::string_view name;
+  std::string_view example;
+  bool (*conforms)(std::string_view value);
+};
+const TypeRow& row_of(OptionType type) noexcept {
+  static constexpr auto kAny = [](std::string_view /*value*/) { return true; };
+  static constexpr std::array<TypeRow, 5> kRows{{
+      {"text", "a text", kAny},
+      {"number", "a number such as 8 or 0xa700", [](std::string_view it) { return parse_number(it).has_value(); }},
+      {"rate", "a rate from 0 to 1 such as 0.05", [](std::string_view it) { return parse_rate(it).has_value(); }},
+      {"duration", "a duration with its unit such as 250us, 10ms or 5s",
+       [](std::string_view it) { return parse_duration(it).has_value(); }},
+      {"list", "a list such as [10.0.0.1, 10.0.0.2]", kAny},
+  }};
+  return kRows[static_cast<std::size_t>(type)];
+}
 
 /// The largest value of the option; empty: no bound. No duration is longer than a year, so that protocols can add and
 /// multiply durations without overflow.
@@ -77,6 +73,10 @@ std::string_view most_of(const OptionDescription& option) noexcept {
 }
 
 }  // namespace
+
+bool conforms(OptionType type, std::string_view value) noexcept { return row_of(type).conforms(value); }
+
+std::string_view describe(OptionType type) noexcept { return row_of(type).example; }
 
 bool in_range(const OptionDescription& option, std::string_view value) noexcept {
   const auto within = [&](auto parse) {
@@ -97,22 +97,11 @@ std::string describe_range(const OptionDescription& option) {
 
 namespace {
 
-std::string_view name_of(OptionType type) noexcept {
-  switch (type) {
-    case OptionType::text: return "text";
-    case OptionType::number: return "number";
-    case OptionType::rate: return "rate";
-    case OptionType::duration: return "duration";
-    case OptionType::list: return "list";
-  }
-  return "";
-}
-
 std::string describe(const std::vector<OptionDescription>& options, std::string_view indent) {
   std::string text;
   for (const OptionDescription& option : options) {
     const bool ranged = !option.least.empty() || !option.most.empty();
-    text += fmt::format("{}{} ({}{}{}{}): {}\n", indent, option.name, name_of(option.type), ranged ? ", " : "",
+    text += fmt::format("{}{} ({}{}{}{}): {}\n", indent, option.name, row_of(option.type).name, ranged ? ", " : "",
                         ranged ? describe_range(option) : "", option.required ? ", required" : "", option.summary);
   }
   return text;
