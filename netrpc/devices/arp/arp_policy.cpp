@@ -7,15 +7,9 @@
 namespace lrpc::netrpc::arp {
 
 OwnAddress::Action OwnAddress::tick(Time now) noexcept {
-  Action action;
-  if (step_ >= kProbes + kAnnouncements) return action;
-  if (step_ < kProbes) {
-    action.probe = true;
-  } else {
-    action.announce = undisputed(now);
-  }
-  ++step_;
-  return action;
+  if (step_ >= kProbes + kAnnouncements) return {};
+  const bool probe = step_++ < kProbes;
+  return {.probe = probe, .announce = !probe && undisputed(now)};
 }
 
 Duration OwnAddress::pause() const noexcept {
@@ -24,15 +18,10 @@ Duration OwnAddress::pause() const noexcept {
 }
 
 OwnAddress::Action OwnAddress::claimed(Time now) noexcept {
-  Action action;
-  action.announce = step_ > kProbes && (!claimed_ || now - claimed_at_ >= kDefendPause);
-  action.report = !reported_ || now - reported_at_ >= kReportPause;
-  claimed_ = true;
-  claimed_at_ = now;
-  if (action.report) {
-    reported_ = true;
-    reported_at_ = now;
-  }
+  const Action action{.announce = step_ > kProbes && (!claimed_ || now - *claimed_ >= kDefendPause),
+                      .report = !reported_ || now - *reported_ >= kReportPause};
+  claimed_ = now;
+  if (action.report) reported_ = now;
   return action;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lrpc/netrpc/clock.h"
 #include "lrpc/netrpc/host.h"
@@ -29,7 +30,7 @@ class OwnAddress {
   [[nodiscard]] Action claimed(Time now) noexcept;
   /// Whether no other machine has claimed the address lately. If one has, the address is not announced: that would
   /// divert the messages of the machine that had it first.
-  [[nodiscard]] bool undisputed(Time now) const noexcept { return !claimed_ || now - claimed_at_ >= kReportPause; }
+  [[nodiscard]] bool undisputed(Time now) const noexcept { return !claimed_ || now - *claimed_ >= kReportPause; }
 
   static constexpr int kProbes = 3;
   static constexpr int kAnnouncements = 2;
@@ -41,10 +42,8 @@ class OwnAddress {
 
  private:
   int step_ = kProbes + kAnnouncements;
-  bool claimed_ = false;
-  bool reported_ = false;
-  Time claimed_at_{};
-  Time reported_at_{};
+  std::optional<Time> claimed_;   ///< When another machine last claimed the address,
+  std::optional<Time> reported_;  ///< and when that was last reported.
 };
 
 /// Checks whether neighbours still have the Ethernet addresses that ARP has found (RFC 1122 §2.3.2.1: by unicast

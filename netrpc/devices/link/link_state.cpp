@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <net/if.h>
 
+#include <utility>
+
 namespace lrpc::netrpc {
 
 LinkChange LinkState::heard(const rtnetlink::Link& news) noexcept {
@@ -20,18 +22,12 @@ LinkChange LinkState::heard(const rtnetlink::Link& news) noexcept {
     change.gone = true;
     return change;
   }
-  if (!name.empty() && name != link_.name) {
-    link_.name = name;  // at most 15 characters: no allocation
-    change.renamed = true;
-  }
-  if (news.mtu != 0 && news.mtu != link_.mtu) {
-    link_.mtu = news.mtu;
-    change.mtu = true;
-  }
-  if (news.ethernet.known() && news.ethernet != link_.ethernet) {
-    link_.ethernet = news.ethernet;
-    change.ethernet = true;
-  }
+  change.renamed = !name.empty() && name != link_.name;
+  if (change.renamed) link_.name = name;  // at most 15 characters: no allocation
+  change.mtu = news.mtu != 0 && news.mtu != link_.mtu;
+  if (change.mtu) link_.mtu = news.mtu;
+  change.ethernet = news.ethernet.known() && news.ethernet != link_.ethernet;
+  if (change.ethernet) link_.ethernet = news.ethernet;
   const bool up = (news.flags & IFF_UP) != 0 && (news.flags & IFF_RUNNING) != 0;
   change.came_up = up && !up_;
   change.went_down = !up && up_;
@@ -40,11 +36,8 @@ LinkChange LinkState::heard(const rtnetlink::Link& news) noexcept {
 }
 
 LinkChange LinkState::found_own_address(bool there) noexcept {
-  LinkChange change;
-  change.address_gone = !there && has_own_;
-  change.address_back = there && !has_own_;
-  has_own_ = there;
-  return change;
+  const bool before = std::exchange(has_own_, there);
+  return {.address_gone = before && !there, .address_back = there && !before};
 }
 
 std::string describe(const LinkChange& change, const std::string& name, const LinkState& now) {
