@@ -1,5 +1,4 @@
 // One connection: sending and receiving.
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -53,8 +52,6 @@ Errc TcpSession::connect() noexcept {
   if (passive_) return Errc::host_unreachable;
   socket_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) return Errc::limit_reached;
-  const int yes = 1;
-  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   if (owner().bound_.known()) {
     const sockaddr_in own = socket_address(owner().bound_);
     if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0) {

@@ -180,8 +180,6 @@ void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
     return dropped(counted.refused);
   HostShares::Part place = place_for(remote.host);
   if (!place) return dropped(counted.refused);
-  const int yes = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   const ParticipantSet participants{number_, {.host = host().address(), .ethernet = {}}, remote};
   const SessionRef session(new TcpSession(*this, *high_, participants, std::move(socket)));
   sessions_.bind(peer(remote), session);
@@ -196,6 +194,8 @@ void TcpProtocol::admit(UniqueFd socket, const Participant& remote) {
 bool TcpProtocol::watch_new(TcpSession& session) noexcept {
   session.id_ = ++last_id_;
   session.moved_ = host().now();
+  const int yes = 1;
+  ::setsockopt(session.socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   const auto unacknowledged = static_cast<unsigned>(
       std::chrono::ceil<std::chrono::milliseconds>(std::clamp(options_.idle, kStuckInKernel, kStuck)).count());
   ::setsockopt(session.socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof unacknowledged);
