@@ -60,20 +60,16 @@ Result<std::string> choose() {
 }  // namespace
 
 Result<Interface> find_interface(const std::string& name) {
+  auto chosen = name.empty() ? choose() : Result<std::string>(name);
+  if (!chosen) return chosen.error();
   Interface found;
-  found.name = name;
-  if (name.empty()) {
-    auto chosen = choose();
-    if (!chosen) return chosen.error();
-    found.name = chosen.value();
-  }
+  found.name = *std::move(chosen);
   const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return system_error("socket", errno);
   ifreq request{};
-  if (found.name.size() >= sizeof request.ifr_name)
-    return Error{Errc::invalid_argument, fmt::format("there is no interface {}", found.name)};
-  std::memcpy(request.ifr_name, found.name.c_str(), found.name.size() + 1);
-  if (::ioctl(socket.get(), SIOCGIFINDEX, &request) != 0)
+  const bool fits = found.name.size() < sizeof request.ifr_name;
+  if (fits) found.name.copy(request.ifr_name, found.name.size());
+  if (!fits || ::ioctl(socket.get(), SIOCGIFINDEX, &request) != 0)
     return Error{Errc::invalid_argument, fmt::format("there is no interface {}", found.name)};
   found.index = request.ifr_ifindex;
   if (::ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return system_error("SIOCGIFMTU", errno);
@@ -124,6 +120,7 @@ UniqueFd discard_of(HostAddress host) noexcept {
   return socket;
 }
 
+/// 0 for no socket.
 std::size_t mtu_of(const UniqueFd& socket) noexcept {
   int mtu = 0;
   socklen_t size = sizeof mtu;
@@ -133,10 +130,7 @@ std::size_t mtu_of(const UniqueFd& socket) noexcept {
 
 }  // namespace
 
-std::size_t path_mtu(HostAddress host) noexcept {
-  const UniqueFd socket = discard_of(host);
-  return socket ? mtu_of(socket) : 0;
-}
+std::size_t path_mtu(HostAddress host) noexcept { return mtu_of(discard_of(host)); }
 
 UniqueFd ask_path_mtu(HostAddress host) noexcept {
   static constexpr std::array<std::byte, 9000> kNothing{};
