@@ -143,17 +143,13 @@ void UringEngine::shepherd_one() noexcept {
 void UringEngine::hand_over(bool now) noexcept {
   Core& core = *core_;
   if (core.followers != nullptr) {
-    promote_follower();
+    std::atomic<std::uint32_t>& word = core.followers->word;
+    if (word.exchange(1, std::memory_order_relaxed) != 0) return;
+    Core::add_one(core.counts.wakes);
+    shim::futex_wake_private(word, 1);
   } else if (core.watch == Core::Watch::asleep || now) {
     wake_deputy(now);
   }
-}
-
-void UringEngine::promote_follower() noexcept {
-  Follower& first = *core_->followers;
-  if (first.word.exchange(1, std::memory_order_relaxed) != 0) return;
-  Core::add_one(core_->counts.wakes);
-  shim::futex_wake_private(first.word, 1);
 }
 
 void UringEngine::follow(const std::function<bool()>& done, Time deadline) {

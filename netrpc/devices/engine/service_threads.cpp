@@ -52,7 +52,10 @@ void UringEngine::serve() {
   while (!core.stopping.load(std::memory_order_relaxed)) {
     if (take && core.leader == nullptr) {
       Core::add_one(core.counts.takeovers);
-      wake_spare();
+      if (core.spares != 0) {
+        Core::add_one(core.counts.wakes);
+        core.spare_word.raise(1);  // P1
+      }
       Lead me;
       lead(me);
       take = false;
@@ -116,13 +119,6 @@ void UringEngine::wake_deputy(bool take_now) noexcept {
   core.take_now = take_now;
   Core::add_one(core.counts.wakes);
   core.deputy_word.raise(1);  // P1
-}
-
-void UringEngine::wake_spare() noexcept {
-  Core& core = *core_;
-  if (core.spares == 0) return;
-  Core::add_one(core.counts.wakes);
-  core.spare_word.raise(1);  // P1
 }
 
 }  // namespace lrpc::netrpc

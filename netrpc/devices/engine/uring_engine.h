@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -126,7 +125,6 @@ class UringEngine final : public Engine, private MonitorExit {
   [[nodiscard]] bool finished(const Lead& me) const;
   void follow(const std::function<bool()>& done, Time deadline);
   void hand_over(bool now) noexcept;
-  void promote_follower() noexcept;
   void kick() noexcept;
   void shepherd_one() noexcept;
   class Receiver& my_receiver();
@@ -136,7 +134,6 @@ class UringEngine final : public Engine, private MonitorExit {
   void serve();
   void watch();
   void wake_deputy(bool take_now) noexcept;
-  void wake_spare() noexcept;
 
   const EngineKind kind_;
   std::unique_ptr<Core> core_;
