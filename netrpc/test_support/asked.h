@@ -3,20 +3,15 @@
 
 #include <gtest/gtest.h>
 
-#include <utility>
-#include <variant>
-
-#include "lrpc/detail/shim/result.h"
-#include "lrpc/netrpc/control.h"
+#include "lrpc/netrpc/session_cache.h"
 
 namespace lrpc::netrpc::test {
 
 /// `protocol_or_session` has to know the question. Inside the monitor.
 template <class Answer, class Asked>
 [[nodiscard]] Answer asked(Asked& protocol_or_session, Answer question = {}) {
-  control::Request request = std::move(question);
-  EXPECT_EQ(protocol_or_session.control(request), Errc::ok);
-  return std::get<Answer>(std::move(request));
+  EXPECT_EQ(control::ask(protocol_or_session, question), Errc::ok);
+  return question;
 }
 
 }  // namespace lrpc::netrpc::test
