@@ -72,6 +72,16 @@ std::string_view most_of(const OptionDescription& option) noexcept {
   return option.most.empty() && option.type == OptionType::duration ? "31536000s" : option.most;
 }
 
+std::string describe(const std::vector<OptionDescription>& options, std::string_view indent) {
+  std::string text;
+  for (const OptionDescription& option : options) {
+    const bool ranged = !option.least.empty() || !option.most.empty();
+    text += fmt::format("{}{} ({}{}{}{}): {}\n", indent, option.name, row_of(option.type).name, ranged ? ", " : "",
+                        ranged ? describe_range(option) : "", option.required ? ", required" : "", option.summary);
+  }
+  return text;
+}
+
 }  // namespace
 
 bool conforms(OptionType type, std::string_view value) noexcept { return row_of(type).conforms(value); }
@@ -94,20 +104,6 @@ std::string describe_range(const OptionDescription& option) {
   if (most.empty()) return option.least.empty() ? "" : fmt::format("at least {}", option.least);
   return option.least.empty() ? fmt::format("at most {}", most) : fmt::format("{} to {}", option.least, most);
 }
-
-namespace {
-
-std::string describe(const std::vector<OptionDescription>& options, std::string_view indent) {
-  std::string text;
-  for (const OptionDescription& option : options) {
-    const bool ranged = !option.least.empty() || !option.most.empty();
-    text += fmt::format("{}{} ({}{}{}{}): {}\n", indent, option.name, row_of(option.type).name, ranged ? ", " : "",
-                        ranged ? describe_range(option) : "", option.required ? ", required" : "", option.summary);
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string describe(const ProtocolKinds& kinds) {
   std::string text;

@@ -169,13 +169,10 @@ Result<RpcbindRegistration> RpcbindRegistration::make(const SunProgram& served, 
   return RpcbindRegistration(served, options);
 }
 
-namespace {
-constexpr std::size_t kMostResults = 128;  // more than a port or an address has
-}
-
 Result<std::uint16_t> rpcbind_port(Protocol& sun, Protocol& user, HostAddress host, std::uint32_t program,
                                    std::uint32_t version, Duration timeout, SunTransport transport,
                                    const std::function<bool()>& gone) {
+  constexpr std::size_t kMostResults = 128;  // more than a port or an address has
   const Time until = sun.host().now() + std::min<Duration>(timeout, std::chrono::hours(24));
   const Shepherd inside(sun.host().monitor());
   ParticipantSet participants;

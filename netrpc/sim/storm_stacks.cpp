@@ -100,19 +100,12 @@ ProtocolKinds simulated_kinds() {
 }
 
 namespace {
+
 std::string_view text_of_stack(std::string_view name_or_text) {
   for (const NamedStack& stack : storm_stacks())
     if (stack.name == name_or_text) return stack.text;
   return name_or_text;
 }
-}  // namespace
-
-bool repeats_calls(std::string_view name_or_text) {
-  const auto parsed = GraphDescription::parse(text_of_stack(name_or_text), simulated_kinds());
-  return parsed && !parsed->instances().empty() && parsed->instances().back().repeats;
-}
-
-namespace {
 
 /// When a protocol retransmits its request.
 struct Repeats {
@@ -157,6 +150,11 @@ std::optional<Repeats> repeats_of(const InstanceDescription& instance) {
 }
 
 }  // namespace
+
+bool repeats_calls(std::string_view name_or_text) {
+  const auto parsed = GraphDescription::parse(text_of_stack(name_or_text), simulated_kinds());
+  return parsed && !parsed->instances().empty() && parsed->instances().back().repeats;
+}
 
 unsigned tries_of(std::string_view name_or_text, Duration timeout) {
   const auto parsed = GraphDescription::parse(text_of_stack(name_or_text), simulated_kinds());

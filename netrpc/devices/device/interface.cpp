@@ -57,6 +57,22 @@ Result<std::string> choose() {
   return Error{Errc::invalid_argument, "which interface? Name one of:" + list};
 }
 
+/// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.
+UniqueFd discard_of(HostAddress host) noexcept {
+  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in to = socket_address(host, 9);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return {};
+  return socket;
+}
+
+/// 0 for no socket.
+std::size_t mtu_of(const UniqueFd& socket) noexcept {
+  int mtu = 0;
+  socklen_t size = sizeof mtu;
+  if (::getsockopt(socket.get(), IPPROTO_IP, IP_MTU, &mtu, &size) != 0 || mtu < 0) return 0;
+  return static_cast<std::size_t>(mtu);
+}
+
 }  // namespace
 
 Result<Interface> find_interface(const std::string& name) {
@@ -109,26 +125,6 @@ sockaddr_ll link_address(int index, std::uint16_t type, const EthernetAddress& t
   std::memcpy(address.sll_addr, to.bytes.data(), to.bytes.size());
   return address;
 }
-
-namespace {
-
-/// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.
-UniqueFd discard_of(HostAddress host) noexcept {
-  UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const sockaddr_in to = socket_address(host, 9);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return {};
-  return socket;
-}
-
-/// 0 for no socket.
-std::size_t mtu_of(const UniqueFd& socket) noexcept {
-  int mtu = 0;
-  socklen_t size = sizeof mtu;
-  if (::getsockopt(socket.get(), IPPROTO_IP, IP_MTU, &mtu, &size) != 0 || mtu < 0) return 0;
-  return static_cast<std::size_t>(mtu);
-}
-
-}  // namespace
 
 std::size_t path_mtu(HostAddress host) noexcept { return mtu_of(discard_of(host)); }
 
