@@ -91,7 +91,8 @@ class Checker {
                     instance.options);
       const std::optional<ProtocolKind::Given> inside = check_inside(statement, *kind, instance);
       gives = check_below(statement, *kind);
-      instance.many_ports_below = check_ports(statement, *kind);
+      check_ports(statement, *kind);
+      instance.many_ports_below = any_below(statement, &Known::many_ports);
       instance.many_ports = (kind->many_ports && kind->many_ports(instance.options)) ||
                             (instance.many_ports_below && !kind->identifies_hosts);
       needs_port = kind->needs_port || any_below(statement, &Known::needs_port);
@@ -220,14 +221,12 @@ class Checker {
     return gives;
   }
 
-  /// Whether a peer of a protocol below is a host and a port. If so, reports an error unless the kind is transparent,
-  /// tells ports apart, or identifies hosts without being told their ports.
-  bool check_ports(const GraphStatement& statement, const ProtocolKind& kind) {
-    bool many = false;
+  /// Where a peer of a protocol below is a host and a port, reports an error unless the kind is transparent, tells ports
+  /// apart, or identifies hosts without being told their ports.
+  void check_ports(const GraphStatement& statement, const ProtocolKind& kind) {
     for (const GraphStatement::Lower& lower : statement.below) {
       const auto known = known_.find(lower.name);
       if (known == known_.end() || !known->second.many_ports) continue;
-      many = true;
       if (kind.identifies_hosts && known->second.needs_port)
         errors_.add(lower.line, fmt::format("'{}' has to be told the port of each peer, and {} knows hosts alone, "
                                             "use UDP",
@@ -241,7 +240,6 @@ class Checker {
                               "use one of {}, or take 'peer_ports = any' out",
                               lower.name, kind.name, fmt::join(right, ", ")));
     }
-    return many;
   }
 
   /// Whether the member `so` is true for a protocol below.
