@@ -75,10 +75,8 @@ std::vector<std::byte> local_call(Procedure procedure, std::uint32_t xid, const 
   }
 
   XdrWriter record;
-  record.word(record_mark(call.bytes().size()));
-  std::vector<std::byte> whole = record.bytes();
-  whole.insert(whole.end(), call.bytes().begin(), call.bytes().end());
-  return whole;
+  record.word(record_mark(call.bytes().size())).fixed(call.bytes());
+  return record.bytes();
 }
 
 Result<std::span<const std::byte>> results_of(std::span<const std::byte> record, std::uint32_t xid) {

@@ -44,8 +44,6 @@ int run_program(const char* program, const std::string& arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-int run_ip(const std::string& arguments) { return run_program("ip", arguments); }
-
 /// The outcome of `probe` in a temporary namespace.
 std::optional<std::string> why_not(const std::function<std::optional<std::string>()>& probe) {
   std::optional<std::string> why;
@@ -150,15 +148,15 @@ void Namespace::forward() const {
 
 std::optional<std::string> why_no_namespaces() {
   return why_not([]() -> std::optional<std::string> {
-    if (run_ip("link set lo up") != 0) return "iproute2's `ip` is not there, or is not permitted";
-    if (run_ip("link add probe type veth peer name probed") != 0) return "veth pairs cannot be made";
+    if (run_program("ip", "link set lo up") != 0) return "iproute2's `ip` is not there, or is not permitted";
+    if (run_program("ip", "link add probe type veth peer name probed") != 0) return "veth pairs cannot be made";
     return std::nullopt;
   });
 }
 
 std::optional<std::string> why_no_bridges() {
   return why_not([]() -> std::optional<std::string> {
-    if (run_ip("link add probe type bridge") != 0) return "bridges cannot be made";
+    if (run_program("ip", "link add probe type bridge") != 0) return "bridges cannot be made";
     const int file = ::open("/proc/sys/net/ipv4/ip_forward", O_WRONLY | O_CLOEXEC);
     if (file < 0) return "forwarding cannot be switched on";
     ::close(file);

@@ -112,7 +112,10 @@ Errc Neighbours::resolve(HostAddress host, EthernetAddress& ethernet) noexcept {
   }
   attempt([&] {  // without memory, the next message asks
     Silent* silent = silent_.resolve(key(host));
-    if (silent == nullptr && silent_.size() >= kRemembered) forget_silent();
+    if (silent == nullptr && silent_.size() >= kRemembered) {
+      silent_.clear();
+      host_.peers().path_changed();
+    }
     if (silent == nullptr) silent = &silent_.bind(key(host), {});
     ask_for(host, silent->question);
   });
@@ -258,12 +261,6 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
 
 void Neighbours::no_longer_silent(HostAddress host) noexcept {
   if (silent_.unbind(key(host))) host_.peers().path_changed(host);
-}
-
-void Neighbours::forget_silent() noexcept {
-  if (silent_.empty()) return;
-  silent_.clear();
-  host_.peers().path_changed();
 }
 
 void Neighbours::forget(HostAddress host) noexcept {

@@ -115,7 +115,6 @@ class Neighbours final : private SocketReader {
   /// Without memory the host is asked for again.
   void remember(HostAddress host, const EthernetAddress& ethernet) noexcept;
   void no_longer_silent(HostAddress host) noexcept;
-  void forget_silent() noexcept;
   void forget(HostAddress host) noexcept;
 
   Host& host_;
