@@ -24,25 +24,23 @@ constexpr std::size_t kWaiting = 16;
 }  // namespace
 
 /// A protocol number that is in use here, and its socket.
-class Device::Port final : public SocketReader {
- public:
-  Port(Device& device, Protocol& high, ProtocolNumber number) noexcept
-      : device_(device), high_(high), number_(number) {}
-  ~Port() { device_.engine_.remove(socket); }
+struct Device::Port final : SocketReader {
+  Port(Device& of_device, Protocol& of_high, ProtocolNumber of_number) noexcept
+      : device(of_device), high(of_high), number(of_number) {}
+  ~Port() { device.engine_.remove(socket); }
   void arrived(Message message, std::span<const std::byte> from) noexcept override {
-    device_.arrived(*this, std::move(message), from);
+    device.arrived(*this, std::move(message), from);
   }
-  void send_failed(int error) noexcept override { device_.send_failed(error); }
-  [[nodiscard]] Protocol& high() const noexcept { return high_; }
-  [[nodiscard]] ProtocolNumber number() const noexcept { return number_; }
+  void send_failed(int error) noexcept override {
+    ++device.counted.failed;
+    device.refused(error);
+  }
 
+  Device& device;
+  Protocol& high;
+  const ProtocolNumber number;
   SocketId socket;
   bool enabled = false;  ///< A peer's message may make a session.
-
- private:
-  Device& device_;
-  Protocol& high_;
-  const ProtocolNumber number_;
 };
 
 Result<UringEngine*> device_engine(Host& host, std::string_view kind) {
@@ -78,9 +76,9 @@ Device::~Device() = default;
 
 Result<Device::Port*> Device::port(Protocol& high, ProtocolNumber number) {
   if (const auto found = ports_.find(number); found != ports_.end()) {
-    if (&found->second->high() != &high)
+    if (&found->second->high != &high)
       return Error{Errc::name_taken,
-                   "protocol number " + std::to_string(number) + " is " + found->second->high().name() + "'s"};
+                   "protocol number " + std::to_string(number) + " is " + found->second->high.name() + "'s"};
     return found->second.get();
   }
   auto socket = make_socket(number);
@@ -99,7 +97,7 @@ Status Device::open_enable(Protocol& high, const ParticipantSet& participants) {
 
 void Device::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
   const auto found = ports_.find(participants.protocol);
-  if (found != ports_.end() && &found->second->high() == &high) found->second->enabled = false;
+  if (found != ports_.end() && &found->second->high == &high) found->second->enabled = false;
 }
 
 Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participants) {
@@ -134,34 +132,34 @@ DeviceSession* Device::make_session(Port& port, Protocol& high, const DevicePeer
     for (int round = 0; round < 2 && of_peer && sessions_.size() >= limit; ++round) {
       for (const auto& [number, above] : ports_) {
         control::Request room = control::MakeRoom{};
-        (void)above->high().control(room);
+        (void)above->high.control(room);
       }
       drop_unused(true);
     }
     if (sessions_.size() >= limit) return nullptr;
   }
   if (sessions_.empty()) host().events().schedule(sweep_, kIdle);
-  auto* const session = new DeviceSession(*this, high, {port.number(), local(), remote}, port.socket, peer);
-  sessions_.bind({seed_, port.number(), peer.number}, SessionRef(session));
+  auto* const session = new DeviceSession(*this, high, {port.number, local(), remote}, port.socket, peer);
+  sessions_.bind({seed_, port.number, peer.number}, SessionRef(session));
   return session;
 }
 
 void Device::arrived(Port& port, Message message, std::span<const std::byte> from) noexcept {
   DevicePeer peer;
-  if (!accept(port.number(), message, from, peer)) return dropped(counted.malformed);
-  SessionRef session(find(port.number(), peer.number));
+  if (!accept(port.number, message, from, peer)) return dropped(counted.malformed);
+  SessionRef session(find(port.number, peer.number));
   if (!session) {
     const Participant remote = participant_of(peer);
     // An opened session may be looking for this host.
     if (remote.host.known()) found(remote.host);
-    session = SessionRef(find(port.number(), peer.number));
+    session = SessionRef(find(port.number, peer.number));
     if (!session && !port.enabled) return dropped(counted.no_session);
     if (session) return heard(session, std::move(message));
-    DeviceSession* const made = make_session(port, port.high(), peer, remote, true);
+    DeviceSession* const made = make_session(port, port.high, peer, remote, true);
     if (made == nullptr) return dropped(counted.refused);
     session = SessionRef(made);
-    if (port.high().open_done(*session, session->participants()) != Errc::ok) {
-      sessions_.unbind({seed_, port.number(), peer.number});
+    if (port.high.open_done(*session, session->participants()) != Errc::ok) {
+      sessions_.unbind({seed_, port.number, peer.number});
       return dropped(counted.refused);
     }
   }
@@ -175,11 +173,6 @@ void Device::heard(const SessionRef& session, Message message) noexcept {
   from.unheard_ = 0;
   ++counted.received;
   from.high().demux(from, std::move(message));
-}
-
-void Device::send_failed(int error) noexcept {
-  ++counted.failed;
-  refused(error);
 }
 
 void Device::each_socket(const std::function<void(ProtocolNumber number, int fd)>& visit) noexcept {

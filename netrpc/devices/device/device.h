@@ -102,7 +102,7 @@ class Device : public Protocol {
 
  private:
   friend class DeviceSession;
-  class Port;
+  struct Port;
   struct Key {
     std::uint64_t seed = 0;
     ProtocolNumber protocol = 0;
@@ -118,7 +118,6 @@ class Device : public Protocol {
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
   /// A message has arrived through `session`.
   void heard(const SessionRef& session, Message message) noexcept;
-  void send_failed(int error) noexcept;
   void address_again(DeviceSession& session) noexcept;
   void doubt(DeviceSession& session) noexcept;
   [[nodiscard]] Errc keep_until_found(DeviceSession& session, Message message) noexcept;
