@@ -75,23 +75,19 @@ void ArpSender::tick() noexcept {
   if (const Duration pause = own_.pause(); pause != Duration(0)) tick_after(pause);
 }
 
-void ArpSender::send(const arp::Packet& packet, const EthernetAddress& to) noexcept {
-  Message message(host_.pool());
-  std::byte* const at = message.push(arp::kPacket);
-  if (at == nullptr) return;  // as if it were lost
-  arp::encode(packet, at);
-  const sockaddr_ll address = link_address(watch_.link().index, ETH_P_ARP, to);
-  engine_.send(socket_, std::move(message), std::as_bytes(std::span(&address, 1)));
-}
-
 /// RFC 5227 §3: an ARP request, with the own address in both places.
 void ArpSender::announce() noexcept {
   if (watch_.has_own_address()) ask_for(host_.address(), host_.address(), kEthernetBroadcast);
 }
 
 void ArpSender::ask_for(HostAddress host, HostAddress sender, const EthernetAddress& to) noexcept {
-  send({.reply = false, .sender = watch_.link().ethernet, .sender_host = sender, .target = {}, .target_host = host},
-       to);
+  Message message(host_.pool());
+  std::byte* const at = message.push(arp::kPacket);
+  if (at == nullptr) return;  // as if it were lost
+  arp::encode(
+      {.reply = false, .sender = watch_.link().ethernet, .sender_host = sender, .target = {}, .target_host = host}, at);
+  const sockaddr_ll address = link_address(watch_.link().index, ETH_P_ARP, to);
+  engine_.send(socket_, std::move(message), std::as_bytes(std::span(&address, 1)));
 }
 
 void ArpSender::doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept {

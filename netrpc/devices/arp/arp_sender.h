@@ -36,7 +36,6 @@ class ArpSender final : private SocketReader {
   void begin() noexcept;
   void tick() noexcept;
   void tick_after(Duration pause) noexcept;
-  void send(const arp::Packet& packet, const EthernetAddress& to) noexcept;
   void announce() noexcept;
   void ask_for(HostAddress host, HostAddress sender, const EthernetAddress& to) noexcept;
 

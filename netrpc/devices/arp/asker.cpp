@@ -52,14 +52,11 @@ void Asker::run() noexcept {
     Answer answer;
     attempt([&] { answer = question(kernel_); });  // without memory: as if the kernel had not answered
     lock.lock();
-    if (answer && attempt([&] { answers_.push_back(std::move(answer)); })) wake();
+    if (!answer || !attempt([&] { answers_.push_back(std::move(answer)); })) continue;
+    // Makes the engine call arrived(). If the socket has no room, it will do so for an earlier datagram.
+    const std::byte byte{};
+    (void)::send(wake_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
-}
-
-/// If the socket has no room, arrived() will be called for an earlier datagram.
-void Asker::wake() noexcept {
-  const std::byte byte{};
-  (void)::send(wake_.get(), &byte, sizeof byte, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Asker::arrived(Message /*message*/, std::span<const std::byte> /*from*/) noexcept {

@@ -41,8 +41,6 @@ class Asker final : private SocketReader {
   /// A lost datagram means only that there are answers.
   void receive_failed(int /*error*/) noexcept override { arrived({}, {}); }
   void run() noexcept;
-  /// Makes the engine call arrived().
-  void wake() noexcept;
 
   UringEngine& engine_;
   rtnetlink::Requests kernel_;
