@@ -233,8 +233,7 @@ class Layout {
       picture_.wires.push_back(std::move(wire));
     }
     // Runs that do not touch share a row.
-    std::sort(runs.begin(), runs.end(),
-              [](const Run& a, const Run& b) { return std::pair(a.begin, a.wire) < std::pair(b.begin, b.wire); });
+    std::ranges::sort(runs, {}, [](const Run& run) { return std::pair(run.begin, run.wire); });
     std::vector<int> row_ends;
     for (const Run& run : runs) {
       std::size_t row = 0;

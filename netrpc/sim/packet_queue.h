@@ -38,7 +38,6 @@ class PacketQueue {
   void put(Packet& packet, Time due);
 
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-  [[nodiscard]] std::size_t size() const noexcept { return heap_.size(); }
   /// When the first one arrives. Precondition: not empty().
   [[nodiscard]] Time next_due() const noexcept { return heap_.front().due; }
   /// Takes the first one out. Precondition: not empty().

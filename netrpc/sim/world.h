@@ -203,7 +203,6 @@ class SimWorld final : public Engine, public Clock {
   // ---- wires ----
   [[nodiscard]] SimLink& link(std::uint32_t segment);
   void set_links(const SimLink& link);  ///< Of all segments and between the routers.
-  [[nodiscard]] SimLink& routers() noexcept { return options_.routers; }
   /// Hosts hear only hosts of the same group from now on; all begin in group 0.
   void set_group(SimHost& host, std::uint32_t group) noexcept { host.group_ = group; }
   void heal() noexcept;
