@@ -36,11 +36,10 @@ void SimHost::on_boot(std::function<void(SimHost&)> compose) {
 void SimHost::boot() {
   if (up()) return;
   if (world_.traced()) world_.note(options_.name + " boots");
-  HostOptions options;
-  options.name = options_.name;
-  options.address = options_.address;
-  options.buffer_limit = options_.buffer_limit;
-  options.notice = [this](std::string text) { notices_.push_back(std::move(text)); };
+  HostOptions options{.name = options_.name,
+                      .address = options_.address,
+                      .buffer_limit = options_.buffer_limit,
+                      .notice = [this](std::string text) { notices_.push_back(std::move(text)); }};
   while (options.seed == 0) options.seed = world_.random();
   ++lives_;
   life_ = std::make_unique<Life>(std::move(options), *this, world_);

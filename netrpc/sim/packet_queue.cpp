@@ -13,11 +13,8 @@ Packet& PacketQueue::make(std::size_t size) {
   if (free_[size_class] == nullptr) {
     const std::size_t stride = sizeof(Packet) + kSizes[size_class];
     blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(stride * kAtOnce[size_class]));
-    for (std::size_t i = 0; i < kAtOnce[size_class]; ++i) {
-      auto* const packet = ::new (blocks_.back().get() + i * stride) Packet;
-      packet->size_class = size_class;
-      free(*packet);
-    }
+    for (std::size_t i = 0; i < kAtOnce[size_class]; ++i)
+      free(*::new (blocks_.back().get() + i * stride) Packet{.size_class = size_class});
   }
   Packet* const packet = std::exchange(free_[size_class], free_[size_class]->next_free);
   packet->size = static_cast<std::uint32_t>(size);

@@ -45,10 +45,7 @@ StormReport run_storm(const StormOptions& options, const ComposeStack& compose) 
   StormReport report;
   report.calls = options.calls;
   const auto began = std::chrono::steady_clock::now();
-  SimOptions sim;
-  sim.seed = options.seed;
-  sim.link = sim.routers = options.link;
-  SimWorld world(sim);
+  SimWorld world({.seed = options.seed, .link = options.link, .routers = options.link});
   if (options.trace) world.trace(options.trace);
   Ledger ledger(world, options, report);
   std::vector<Present> present(options.hosts);

@@ -89,10 +89,7 @@ Buffer* BufferPool::take(std::size_t size) noexcept {
       return nullptr;
     }
     allocations_.fetch_add(1, std::memory_order_relaxed);
-    buffer = ::new (memory) Buffer;
-    buffer->capacity = kSizes[size_class];
-    buffer->size_class = size_class;
-    buffer->pool = this;
+    buffer = ::new (memory) Buffer{.capacity = kSizes[size_class], .size_class = size_class, .pool = this};
   }
   buffer->references.store(1, std::memory_order_relaxed);
   buffer->lowest = buffer->capacity;

@@ -24,9 +24,7 @@ class RealHost {
     auto engine = UringEngine::make(kind);
     EXPECT_TRUE(engine) << engine.error().message();
     engine_ = std::move(engine).value();
-    HostOptions options;
-    options.name = std::move(name);
-    host_ = std::make_unique<Host>(options, clock_, *engine_);
+    host_ = std::make_unique<Host>(HostOptions{.name = std::move(name), .address = {}}, clock_, *engine_);
   }
   RealHost(const RealHost&) = delete;
   RealHost& operator=(const RealHost&) = delete;
@@ -112,8 +110,7 @@ class Talker final : public Protocol {
     ++received;
     bytes += message.size();
     if (echoes_) {
-      const Errc outcome = lower.push(std::move(message));
-      if (outcome != Errc::ok) ++failed;
+      if (lower.push(std::move(message)) != Errc::ok) ++failed;
     } else {
       last = std::move(message);
     }

@@ -104,10 +104,7 @@ struct Link {
   ifinfomsg header{};
   if ((type != RTM_NEWLINK && type != RTM_DELLINK) || !take(payload, header)) return std::nullopt;
   if (header.ifi_family != AF_UNSPEC || header.ifi_index <= 0) return std::nullopt;
-  Link link;
-  link.removed = type == RTM_DELLINK;
-  link.index = header.ifi_index;
-  link.flags = header.ifi_flags;
+  Link link{.removed = type == RTM_DELLINK, .index = header.ifi_index, .flags = header.ifi_flags, .ethernet = {}};
   attributes(payload, [&](std::uint16_t kind, std::span<const std::byte> value) {
     if (kind == IFLA_IFNAME && !value.empty() && value.size() <= link.name.size() && value.back() == std::byte{0})
       std::memcpy(link.name.data(), value.data(), value.size());

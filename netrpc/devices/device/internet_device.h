@@ -33,9 +33,7 @@ class InternetDevice : public Device {
   std::size_t kernel_headers() const noexcept override { return headers_; }
   bool cuts() const noexcept override { return true; }
   Participant local() const noexcept override {
-    Participant own;
-    own.host = bound_.known() ? bound_ : host().address();
-    return own;
+    return {.host = bound_.known() ? bound_ : host().address(), .ethernet = {}};
   }
 
   /// Whether messages can be sent to `remote`. Errors: invalid_argument, host_unreachable.

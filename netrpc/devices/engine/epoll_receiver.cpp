@@ -18,9 +18,7 @@ class EpollReceiver final : public Receiver {
   Status open() {
     epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
     if (!epoll_) return system_error("epoll_create1", errno);
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = kKick;
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = kKick}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, engine_.core_->kick_event, &event) != 0)
       return system_error("epoll_ctl", errno);
     return {};
@@ -53,12 +51,8 @@ class EpollReceiver final : public Receiver {
   static constexpr unsigned kBatch = 8;
 
   int wait(std::optional<Time> until, std::span<epoll_event> events) noexcept {
-    timespec time{};
-    if (until) {
-      const Duration left = std::max(*until - engine_.core_->host->now(), Duration(0));
-      time.tv_sec = left.count() / 1'000'000'000;
-      time.tv_nsec = left.count() % 1'000'000'000;
-    }
+    const Duration left = until ? std::max(*until - engine_.core_->host->now(), Duration(0)) : Duration(0);
+    const timespec time{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
     return ::epoll_pwait2(epoll_.get(), events.data(), static_cast<int>(events.size()), until ? &time : nullptr,
                           nullptr);
   }
@@ -69,9 +63,7 @@ class EpollReceiver final : public Receiver {
     for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
       const EngineSocket& socket = core.sockets[index];
       if (socket.fd < 0 || added_[index] == socket.generation) continue;
-      epoll_event event{};
-      event.events = EPOLLIN;
-      event.data.u64 = static_cast<std::uint64_t>(socket.generation) << 32 | index;
+      epoll_event event{.events = EPOLLIN, .data = {.u64 = std::uint64_t{socket.generation} << 32 | index}};
       if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.fd, &event) == 0) added_[index] = socket.generation;
     }
   }

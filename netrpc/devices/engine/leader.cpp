@@ -68,9 +68,7 @@ bool UringEngine::wait(Host& host, const std::function<bool()>& done, Time deadl
   bool satisfied = done();
   while (!satisfied && (deadline == Time::max() || host.now() < deadline)) {
     if (core.leader == nullptr || core.leader->thread == std::this_thread::get_id()) {
-      Lead me;
-      me.done = &done;
-      me.deadline = deadline;
+      Lead me{.done = &done, .deadline = deadline};
       lead(me);
     } else {
       follow(done, deadline);
@@ -154,8 +152,7 @@ void UringEngine::hand_over(bool now) noexcept {
 
 void UringEngine::follow(const std::function<bool()>& done, Time deadline) {
   Core& core = *core_;
-  Follower me;
-  me.done = &done;
+  Follower me{.done = &done};
   Follower** end = &core.followers;
   while (*end != nullptr) end = &(*end)->next;
   *end = &me;

@@ -208,8 +208,7 @@ bool UringReceiver::set_timer(Time until) noexcept {
   if (timer_ && *timer_ <= until) return true;
   io_uring_sqe* const entry = next_entry();
   if (entry == nullptr) return false;
-  timer_time_.tv_sec = until.count() / 1'000'000'000;
-  timer_time_.tv_nsec = until.count() % 1'000'000'000;
+  timer_time_ = {.tv_sec = until.count() / 1'000'000'000, .tv_nsec = until.count() % 1'000'000'000};
   if (timer_) {
     // It keeps its clock.
     ::io_uring_prep_timeout_update(entry, &timer_time_, token(Kind::timer, {}), IORING_TIMEOUT_ABS);

@@ -81,9 +81,7 @@ void UringReceiver::sleep(std::optional<Time> until) noexcept {
   stop_direct();
   if (until && !set_timer(*until)) {
     const Duration left = std::max(*until - engine_.core_->host->now(), Duration(0));
-    __kernel_timespec time{};
-    time.tv_sec = left.count() / 1'000'000'000;
-    time.tv_nsec = left.count() % 1'000'000'000;
+    __kernel_timespec time{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
     io_uring_cqe* first = nullptr;
     ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
   } else {

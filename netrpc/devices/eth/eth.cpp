@@ -109,12 +109,7 @@ class Eth final : public Device, private LinkUser {
 
   std::size_t maximum() const noexcept override { return link().mtu; }
   std::size_t optimum(HostAddress /*peer*/) const noexcept override { return link().mtu; }
-  Participant local() const noexcept override {
-    Participant own;
-    own.host = host().address();
-    own.ethernet = link().ethernet;
-    return own;
-  }
+  Participant local() const noexcept override { return {.host = host().address(), .ethernet = link().ethernet}; }
   bool pads_empty() const noexcept override { return true; }
   /// The news of a change may have been lost, or may not have arrived yet.
   void refused(int error) noexcept override {

@@ -103,12 +103,7 @@ std::optional<bool> LinkWatch::find_address(rtnetlink::Requests& kernel, HostAdd
 }
 
 void LinkWatch::found(const Found& found) noexcept {
-  if (found.removed != 0) {
-    rtnetlink::Link removed;
-    removed.removed = true;
-    removed.index = found.removed;
-    heard(removed);
-  }
+  if (found.removed != 0) heard({.removed = true, .index = found.removed, .ethernet = {}});
   if (found.link) heard(*found.link);
   if (found.own_is_there) changed(state_.found_own_address(*found.own_is_there), link().name);
 }

@@ -15,9 +15,7 @@ constexpr std::uint64_t kMore = ~std::uint64_t{0};
 constexpr std::size_t kTurns = 16;
 
 bool watch_at(int epoll, int operation, int fd, std::uint64_t id, std::uint32_t events) noexcept {
-  epoll_event event{};
-  event.events = events | EPOLLONESHOT;
-  event.data.u64 = id;
+  epoll_event event{.events = events | EPOLLONESHOT, .data = {.u64 = id}};
   return ::epoll_ctl(epoll, operation, fd, &event) == 0;
 }
 
