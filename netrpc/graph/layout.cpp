@@ -23,9 +23,9 @@ constexpr int kGap = 3;
 /// A box, or the place (one column) where a line passes a layer.
 struct Node {
   std::size_t layer = 0;
-  std::optional<std::size_t> instance;
-  std::vector<std::size_t> below;
-  std::vector<std::size_t> above;
+  std::optional<std::size_t> instance{};
+  std::vector<std::size_t> below{};
+  std::vector<std::size_t> above{};
   int x = 0;
   int width = 1;
   int height = 0;
@@ -96,11 +96,8 @@ class Layout {
         std::size_t last = target;
         for (std::size_t layer = nodes_[target].layer + 1; layer < nodes_[i].layer; ++layer) {
           if (nodes_.size() == kMostNodes) return false;
-          Node pass;
-          pass.layer = layer;
-          pass.below = {last};
-          last = nodes_.size();
-          nodes_.push_back(std::move(pass));
+          nodes_.push_back({.layer = layer, .below = {last}});
+          last = nodes_.size() - 1;
         }
         nodes_[i].below[j] = last;
       }
@@ -223,10 +220,8 @@ class Layout {
     for (const std::size_t at : layers_[upper]) {
       const Node& node = nodes_[at];
       if (node.below.empty()) continue;
-      PictureWire wire;
-      wire.top = node.instance ? layer_top + node.height : layer_top;
-      wire.from = node.port();
-      wire.to = entries[at];
+      PictureWire wire{
+          .top = node.instance ? layer_top + node.height : layer_top, .from = node.port(), .to = entries[at]};
       const auto [left, right] = std::minmax_element(wire.to.begin(), wire.to.end());
       if (wire.to.size() > 1 || wire.to.front() != wire.from)
         runs.push_back({std::min(*left, wire.from), std::max(*right, wire.from), picture_.wires.size()});

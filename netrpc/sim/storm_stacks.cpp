@@ -172,8 +172,7 @@ unsigned tries_of(std::string_view name_or_text, Duration timeout) {
 }
 
 Result<ComposeStack> stack_of(std::string_view name_or_text, const ProtocolKinds& kinds) {
-  const std::string_view text = text_of_stack(name_or_text);
-  Result<GraphDescription> parsed = GraphDescription::parse(text, kinds);
+  Result<GraphDescription> parsed = GraphDescription::parse(text_of_stack(name_or_text), kinds);
   if (!parsed) return parsed.error();
   if (parsed->instances().empty()) return Error{Errc::invalid_argument, "the graph is empty"};
   if (parsed->instances().back().gives != Service::transaction)

@@ -20,10 +20,9 @@ class InternetDevice : public Device {
       : Device(host, std::move(name), engine, peers), bound_(bound), headers_(headers) {}
 
   Participant participant_of(const DevicePeer& peer) noexcept override {
-    Participant participant;
-    participant.host = {static_cast<std::uint32_t>(peer.number >> 16)};
-    participant.port = static_cast<std::uint16_t>(peer.number);
-    return participant;
+    return {.host = {static_cast<std::uint32_t>(peer.number >> 16)},
+            .ethernet = {},
+            .port = static_cast<std::uint16_t>(peer.number)};
   }
   std::size_t maximum() const noexcept override { return 65535 - headers_; }
   std::size_t optimum(HostAddress peer) const noexcept override {

@@ -159,9 +159,7 @@ void TcpProtocol::accept() noexcept {
       if (errno == EAGAIN) return listen_again();
       return host().events().schedule(accept_again_, kAcceptAgain);
     }
-    Participant remote;
-    remote.host = {ntohl(from.sin_addr.s_addr)};
-    remote.port = ntohs(from.sin_port);
+    const Participant remote{.host = {ntohl(from.sin_addr.s_addr)}, .ethernet = {}, .port = ntohs(from.sin_port)};
     if (!attempt([&] { admit(std::move(socket), remote); })) ++counted.refused;
   }
   pollfd more{listening_.get(), POLLIN, 0};
