@@ -111,10 +111,7 @@ void TransparentProtocol::open_disable(Protocol& high, const ParticipantSet& par
 }
 
 Errc TransparentProtocol::control(control::Request& request) noexcept {
-  if (std::holds_alternative<control::Statistics>(request)) {
-    counted.sessions = sessions();
-    return Protocol::control(request);
-  }
+  if (told_statistics(request, sessions(), counted.state)) return Errc::ok;
   // Asked by a protocol below that knows this layer, not one of its ports.
   if (auto* const advertised = std::get_if<control::AdvertisedMaximum>(&request)) {
     Errc answer = Errc::not_supported;
@@ -131,47 +128,6 @@ Errc TransparentProtocol::control(control::Request& request) noexcept {
   // There is no idle state to drop: the memory of former sessions is kept for the next ones.
   if (std::holds_alternative<control::DropIdle>(request)) return Errc::ok;
   return below_.control(request);
-}
-
-Errc TransparentProtocol::pass_push(TransparentSession& session, Message message) noexcept {
-  ++counted.sent;
-  return session.lower().push(std::move(message));
-}
-
-void TransparentProtocol::pass_call(TransparentSession& session, Message request, Transaction& transaction,
-                                    Duration timeout) noexcept {
-  ++counted.sent;
-  session.lower().call(std::move(request), transaction, timeout);
-}
-
-void TransparentProtocol::pass_cancel(TransparentSession& session, Transaction& transaction) noexcept {
-  session.lower().cancel(transaction);
-}
-
-void TransparentProtocol::pass_reply(TransparentSession& session, Message message) noexcept {
-  session.lower().reply(std::move(message));
-}
-
-void TransparentProtocol::pass_demux(TransparentSession& session, Message message) noexcept {
-  ++counted.received;
-  session.high().demux(session, std::move(message));
-}
-
-void TransparentProtocol::pass_call_demux(TransparentSession& session, Message request) noexcept {
-  ++counted.received;
-  session.high().call_demux(session, std::move(request));
-}
-
-Errc TransparentProtocol::pass_control(TransparentSession& session, control::Request& request) noexcept {
-  return session.lower().control(request);
-}
-
-Errc TransparentProtocol::pass_high_control(Protocol& high, control::Request& request) noexcept {
-  return high.control(request);
-}
-
-Errc TransparentProtocol::pass_open_done(TransparentSession& session, const ParticipantSet& participants) noexcept {
-  return session.high().open_done(session, participants);
 }
 
 }  // namespace lrpc::netrpc

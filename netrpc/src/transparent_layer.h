@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lrpc/netrpc/protocol.h"
@@ -85,18 +86,40 @@ class TransparentProtocol : public Protocol {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
   // ---- what passes through: each passes it on, under the monitor; the caller holds a reference to `session` ----
-  [[nodiscard]] virtual Errc pass_push(TransparentSession& session, Message message) noexcept;
+  [[nodiscard]] virtual Errc pass_push(TransparentSession& session, Message message) noexcept {
+    ++counted.sent;
+    return session.lower().push(std::move(message));
+  }
   /// `timeout` is above zero: TransparentSession::call() itself completes a call without time left.
   virtual void pass_call(TransparentSession& session, Message request, Transaction& transaction,
-                         Duration timeout) noexcept;
-  virtual void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept;
-  virtual void pass_reply(TransparentSession& session, Message message) noexcept;
-  virtual void pass_demux(TransparentSession& session, Message message) noexcept;
-  virtual void pass_call_demux(TransparentSession& session, Message request) noexcept;
-  [[nodiscard]] virtual Errc pass_control(TransparentSession& session, control::Request& request) noexcept;
+                         Duration timeout) noexcept {
+    ++counted.sent;
+    session.lower().call(std::move(request), transaction, timeout);
+  }
+  virtual void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept {
+    session.lower().cancel(transaction);
+  }
+  virtual void pass_reply(TransparentSession& session, Message message) noexcept {
+    session.lower().reply(std::move(message));
+  }
+  virtual void pass_demux(TransparentSession& session, Message message) noexcept {
+    ++counted.received;
+    session.high().demux(session, std::move(message));
+  }
+  virtual void pass_call_demux(TransparentSession& session, Message request) noexcept {
+    ++counted.received;
+    session.high().call_demux(session, std::move(request));
+  }
+  [[nodiscard]] virtual Errc pass_control(TransparentSession& session, control::Request& request) noexcept {
+    return session.lower().control(request);
+  }
   /// A request of the layer below to the protocol above.
-  [[nodiscard]] virtual Errc pass_high_control(Protocol& high, control::Request& request) noexcept;
-  [[nodiscard]] virtual Errc pass_open_done(TransparentSession& session, const ParticipantSet& participants) noexcept;
+  [[nodiscard]] virtual Errc pass_high_control(Protocol& high, control::Request& request) noexcept {
+    return high.control(request);
+  }
+  [[nodiscard]] virtual Errc pass_open_done(TransparentSession& session, const ParticipantSet& participants) noexcept {
+    return session.high().open_done(session, participants);
+  }
 
  protected:
   [[nodiscard]] Protocol& below() const noexcept { return below_; }

@@ -18,11 +18,6 @@ void Way::hear(Session& session) noexcept {
   session.above = &owner_;  // several higher protocols may share a lower session: the last one that heard it
 }
 
-void Way::leave() noexcept {
-  drop(leaving_);
-  drop(arriving_);
-}
-
 Errc Way::open(Protocol& below, const ParticipantSet& to) {
   auto opened = below.open(owner_.protocol(), by_host(to));
   if (!opened) return opened.code();

@@ -35,7 +35,10 @@ class Way {
   /// The peer's messages arrive through `session`. The last two such sessions are remembered.
   void hear(Session& session) noexcept;
   /// Drops both sessions.
-  void leave() noexcept;
+  void leave() noexcept {
+    drop(leaving_);
+    drop(arriving_);
+  }
   /// Opens a session on `below` and takes it. Errors: those of Protocol::open(); then nothing changes.
   [[nodiscard]] Errc open(Protocol& below, const ParticipantSet& to);
   /// Whether the paths to the peer have changed since the last changed() or take().
