@@ -1,14 +1,6 @@
 #include "netrpc/devices/arp/address_watch.h"
 
-#include <utility>
-
 namespace lrpc::netrpc {
-
-AddressWatch::AddressWatch(std::unique_ptr<Asker> asker, std::unique_ptr<LinkWatch> watch,
-                           std::unique_ptr<ArpSender> arp)
-    : asker_(std::move(asker)), watch_(std::move(watch)), arp_(std::move(arp)) {
-  watch_->tell(*this);
-}
 
 std::unique_ptr<AddressWatch> AddressWatch::make(Host& host, UringEngine& engine) {
   auto link = find_interface_of(host.address());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "netrpc/devices/arp/arp_sender.h"
 
@@ -19,7 +20,10 @@ class AddressWatch final : private LinkUser {
   ~AddressWatch() { watch_->tell_nobody(); }
 
  private:
-  AddressWatch(std::unique_ptr<Asker> asker, std::unique_ptr<LinkWatch> watch, std::unique_ptr<ArpSender> arp);
+  AddressWatch(std::unique_ptr<Asker> asker, std::unique_ptr<LinkWatch> watch, std::unique_ptr<ArpSender> arp)
+      : asker_(std::move(asker)), watch_(std::move(watch)), arp_(std::move(arp)) {
+    watch_->tell(*this);
+  }
   void link_changed(const LinkChange& change) noexcept override { arp_->link_changed(change); }
 
   const std::unique_ptr<Asker> asker_;  ///< The others use it until they are destroyed.

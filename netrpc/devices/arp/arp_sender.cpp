@@ -26,9 +26,6 @@ bool take_claims_only(int fd, HostAddress own) noexcept {
 
 }  // namespace
 
-ArpSender::ArpSender(Host& host, UringEngine& engine, LinkWatch& watch)
-    : host_(host), engine_(engine), watch_(watch), confirmations_(host.hash_seed()), tick_([this] { tick(); }) {}
-
 Result<std::unique_ptr<ArpSender>> ArpSender::make(Host& host, UringEngine& engine, LinkWatch& watch) {
   std::unique_ptr<ArpSender> made;
   if (!host.address().known()) return made;

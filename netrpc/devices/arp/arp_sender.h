@@ -25,7 +25,8 @@ class ArpSender final : private SocketReader {
   void doubt(HostAddress neighbour, const EthernetAddress& ethernet) noexcept;
 
  private:
-  ArpSender(Host& host, UringEngine& engine, LinkWatch& watch);
+  ArpSender(Host& host, UringEngine& engine, LinkWatch& watch)
+      : host_(host), engine_(engine), watch_(watch), confirmations_(host.hash_seed()), tick_([this] { tick(); }) {}
   void arrived(Message message, std::span<const std::byte> from) noexcept override;
 
   static constexpr Duration kAskPause = std::chrono::seconds(1);

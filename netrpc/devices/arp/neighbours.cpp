@@ -259,10 +259,6 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
   if (fresh && resolved) resolved(host);
 }
 
-void Neighbours::no_longer_silent(HostAddress host) noexcept {
-  if (silent_.unbind(key(host))) host_.peers().path_changed(host);
-}
-
 void Neighbours::forget(HostAddress host) noexcept {
   const Known* const known = hosts_.resolve(key(host));
   if (known == nullptr) return;

@@ -114,7 +114,9 @@ class Neighbours final : private SocketReader {
   void learn(const rtnetlink::Neighbour& neighbour, bool believed) noexcept;
   /// Without memory the host is asked for again.
   void remember(HostAddress host, const EthernetAddress& ethernet) noexcept;
-  void no_longer_silent(HostAddress host) noexcept;
+  void no_longer_silent(HostAddress host) noexcept {
+    if (silent_.unbind(key(host))) host_.peers().path_changed(host);
+  }
   void forget(HostAddress host) noexcept;
 
   Host& host_;

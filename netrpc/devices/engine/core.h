@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -138,10 +139,17 @@ struct UringEngine::Core {
   void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from) noexcept;
   /// Queues a notice for the reader of a watched descriptor. False: there is no memory.
   bool readable(SocketId id) noexcept;
-  void send_failed(SocketId id, int error) noexcept;
-  void receive_failed(SocketId id, int error) noexcept;
+  void send_failed(SocketId id, int error) noexcept {
+    if (const EngineSocket* const socket = find(id)) socket->reader->send_failed(error);
+  }
+  void receive_failed(SocketId id, int error) noexcept {
+    if (const EngineSocket* const socket = find(id)) socket->reader->receive_failed(error);
+  }
   /// A datagram has arrived for which there was no room.
-  void lost(SocketId id) noexcept;
+  void lost(SocketId id) noexcept {
+    add_one(counts.truncated);
+    receive_failed(id, ENOMEM);
+  }
   /// Sends the queued datagrams, each by a system call. `apart`: no wait follows.
   void flush(bool apart = true) noexcept;
   void flush_batch(bool apart) noexcept;

@@ -14,11 +14,6 @@ bool DirectSocket::start(SocketId id, int fd) noexcept {
   return active();
 }
 
-void DirectSocket::stop() noexcept {
-  fd_.reset();
-  found_.reset();
-}
-
 void DirectSocket::look() noexcept {
   iovec part{room_.data(), room_.size()};
   msghdr header{};

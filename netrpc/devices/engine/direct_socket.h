@@ -22,7 +22,10 @@ class DirectSocket {
 
   /// Inside the monitor: receives from this socket from now on. False: no descriptor is left.
   [[nodiscard]] bool start(SocketId id, int fd) noexcept;
-  void stop() noexcept;
+  void stop() noexcept {
+    fd_.reset();
+    found_.reset();
+  }
   [[nodiscard]] bool active() const noexcept { return static_cast<bool>(fd_); }
   [[nodiscard]] bool is(std::uint32_t index, std::uint32_t generation) const noexcept {
     return active() && id_.index == index && id_.generation == generation;

@@ -40,19 +40,6 @@ bool UringEngine::Core::readable(SocketId id) noexcept {
   return attempt([&] { arrivals.emplace_back().socket = id; });
 }
 
-void UringEngine::Core::send_failed(SocketId id, int error) noexcept {
-  if (const EngineSocket* const socket = find(id); socket != nullptr) socket->reader->send_failed(error);
-}
-
-void UringEngine::Core::receive_failed(SocketId id, int error) noexcept {
-  if (const EngineSocket* const socket = find(id); socket != nullptr) socket->reader->receive_failed(error);
-}
-
-void UringEngine::Core::lost(SocketId id) noexcept {
-  add_one(counts.truncated);
-  receive_failed(id, ENOMEM);
-}
-
 /// SocketReader::send_failed() may make a protocol send other messages at once.
 void UringEngine::Core::flush(bool apart) noexcept {
   if (!flushing.empty()) return;  // the outer flush() sends them
@@ -120,10 +107,6 @@ void UringEngine::attach(Host& host) {
     if (core_->leader != nullptr && core_->leader->in_kernel) kick();
   });
 }
-
-SocketId UringEngine::add(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, false); }
-
-SocketId UringEngine::watch(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, true); }
 
 SocketId UringEngine::take(Host& host, int fd, SocketReader& reader, bool watched) {
   attach(host);

@@ -91,9 +91,9 @@ class UringEngine final : public Engine, private MonitorExit {
   // ---- for devices, inside the monitor ----
 
   /// Receives datagrams from `fd`, a blocking datagram socket which the engine owns from now on.
-  SocketId add(Host& host, int fd, SocketReader& reader);
+  SocketId add(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, false); }
   /// Watches `fd`, which the engine owns from now on: calls reader.readable() as long as there is something to read.
-  SocketId watch(Host& host, int fd, SocketReader& reader);
+  SocketId watch(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, true); }
   /// For a reader that has read more than it has handled: calls its readable() once more, after what has arrived by
   /// now. False: there is no memory.
   [[nodiscard]] bool tell_again(SocketId id) noexcept;

@@ -25,10 +25,6 @@ Error refused(std::string_view what, int error) {
 }
 }  // namespace
 
-UringReceiver::UringReceiver(UringEngine& engine) noexcept : engine_(engine) { shape_.msg_namelen = kAddressRoom; }
-
-UringReceiver::~UringReceiver() { close(); }
-
 Status UringReceiver::open() {
   if (auto prepared = prepare(); !prepared) return prepared;
   return enable();

@@ -12,10 +12,10 @@ namespace lrpc::netrpc {
 
 class UringReceiver final : public Receiver {
  public:
-  explicit UringReceiver(UringEngine& engine) noexcept;
+  explicit UringReceiver(UringEngine& engine) noexcept : engine_(engine) { shape_.msg_namelen = kAddressRoom; }
   UringReceiver(const UringReceiver&) = delete;
   UringReceiver& operator=(const UringReceiver&) = delete;
-  ~UringReceiver() override;
+  ~UringReceiver() override { close(); }
 
   /// Makes the ring and enables it for the calling thread. Errors: not_supported, with what was refused; system_error.
   Status open();
@@ -54,7 +54,7 @@ class UringReceiver final : public Receiver {
   void close() noexcept;
   /// Outside the monitor: waits without sleeping. True: something has arrived, or `until` has come.
   [[nodiscard]] bool poll(std::optional<Time> until) noexcept;
-  [[nodiscard]] bool something_there() const noexcept;
+  [[nodiscard]] bool something_there() const noexcept { return direct_.found() || ::io_uring_cq_ready(&ring_) != 0; }
   void look() noexcept;
   void start_direct() noexcept;
   void stop_direct() noexcept;

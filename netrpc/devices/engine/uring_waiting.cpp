@@ -20,8 +20,6 @@ constexpr Duration kLongYield = std::chrono::microseconds(200);
 constexpr std::uint16_t kAfterLongYield = 1024;
 }  // namespace
 
-bool UringReceiver::something_there() const noexcept { return direct_.found() || ::io_uring_cq_ready(&ring_) != 0; }
-
 /// Looks once, without sleeping. What does not come from the direct socket (another socket, a kick, the timer) shows in
 /// the ring's flags; only then is the kernel asked for it.
 void UringReceiver::look() noexcept {

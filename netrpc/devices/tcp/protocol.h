@@ -23,7 +23,7 @@ class TcpProtocol;
 class TcpSession final : public Session {
  public:
   TcpSession(TcpProtocol& protocol, Protocol& high, const ParticipantSet& participants, UniqueFd accepted);
-  ~TcpSession() override;
+  ~TcpSession() override { end(); }
 
   /// Errors: message_too_long; limit_reached (the peer, or other peers on its host, do not read what was sent before,
   /// and then a connection that the peer has made ends; or this host lacks memory, descriptors or ports);
@@ -47,7 +47,9 @@ class TcpSession final : public Session {
   [[nodiscard]] bool congested() const noexcept;
   /// The peer sends no more, nothing waits to be sent to it, and nobody else refers to the session. `own`: the number
   /// of references of the protocol's own.
-  [[nodiscard]] bool done(std::size_t own) const noexcept;
+  [[nodiscard]] bool done(std::size_t own) const noexcept {
+    return half_closed_ && waiting_.empty() && references() == own;
+  }
   /// Ends the connection, or cleans up after its end.
   void end() noexcept;
 
@@ -75,7 +77,7 @@ class TcpSession final : public Session {
 class TcpProtocol final : public Protocol {
  public:
   TcpProtocol(Host& host, std::string name, const TcpOptions& options, HostAddress bound);
-  ~TcpProtocol() override;
+  ~TcpProtocol() override { sessions_.clear(); }
   /// Errors: system_error.
   Status begin(UringEngine& engine);
 
@@ -92,7 +94,9 @@ class TcpProtocol final : public Protocol {
   /// Notes the one protocol that uses it. Errors: name_taken.
   [[nodiscard]] Status used_by(Protocol& high, ProtocolNumber number);
   [[nodiscard]] Status listen();
-  void listen_again() noexcept;
+  void listen_again() noexcept {
+    if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
+  }
   void ready(std::uint64_t id, std::uint32_t events) noexcept;
   [[nodiscard]] std::uint64_t whose(std::uint64_t id) noexcept;
   void accept() noexcept;

@@ -43,8 +43,6 @@ TcpSession::TcpSession(TcpProtocol& protocol, Protocol& high, const ParticipantS
       reader_(protocol.options_.longest),
       moved_(protocol.host().now()) {}
 
-TcpSession::~TcpSession() { end(); }
-
 TcpProtocol& TcpSession::owner() const noexcept { return static_cast<TcpProtocol&>(protocol()); }
 
 /// Begins to connect; ready() learns whether the peer accepts.
@@ -116,10 +114,6 @@ Errc TcpSession::control(control::Request& request) noexcept {
 }
 
 bool TcpSession::congested() const noexcept { return passive_ && footprint_ > most_waiting(owner().options_) / 2; }
-
-bool TcpSession::done(std::size_t own) const noexcept {
-  return half_closed_ && waiting_.empty() && references() == own;
-}
 
 void TcpSession::ready(std::uint32_t events) noexcept {
   if (connecting_) {

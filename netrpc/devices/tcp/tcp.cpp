@@ -54,8 +54,6 @@ TcpProtocol::TcpProtocol(Host& host, std::string name, const TcpOptions& options
       sweep_([this] { sweep(); }),
       accept_again_([this] { listen_again(); }) {}
 
-TcpProtocol::~TcpProtocol() { sessions_.clear(); }
-
 Status TcpProtocol::begin(UringEngine& engine) {
   auto made = Readiness::make(
       host(), engine, [this](std::uint64_t id, std::uint32_t events) { ready(id, events); },
@@ -125,10 +123,6 @@ Status TcpProtocol::listen() {
   if (!readiness_->watch(socket.get(), kListening, EPOLLIN)) return system_error("epoll_ctl", errno);
   listening_ = std::move(socket);
   return {};
-}
-
-void TcpProtocol::listen_again() noexcept {
-  if (!readiness_->watch_again(listening_.get(), kListening, EPOLLIN)) ++counted.failed;
 }
 
 void TcpProtocol::ready(std::uint64_t id, std::uint32_t events) noexcept {
