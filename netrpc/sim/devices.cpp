@@ -109,18 +109,7 @@ Packet& SimDevice::packet_of(const Message& message, std::size_t header, std::si
   return packet;
 }
 
-void SimDevice::transmit(Packet& packet, SimHost& to, std::size_t fragments) {
-  world().send(packet, machine_, to, medium_, fragments);
-}
-
 // ---- Ethernet ----
-
-SimEthernet::SimEthernet(SimHost& machine, std::string name, std::uint16_t types, bool reverse)
-    : SimDevice(machine, std::move(name), Medium::ethernet), types_(types), reverse_(reverse) {}
-
-bool SimEthernet::on_segment(const SimHost* other) const noexcept {
-  return other != nullptr && other->segment() == machine().segment();
-}
 
 Errc SimEthernet::complete(ParticipantSet& participants, std::uint64_t& remote) noexcept {
   if (participants.protocol == 0 || participants.protocol > 255) return Errc::invalid_argument;
@@ -193,8 +182,6 @@ void SimEthernet::receive(const std::byte* bytes, std::size_t size) noexcept {
 }
 
 // ---- IP ----
-
-SimIp::SimIp(SimHost& machine, std::string name) : SimDevice(machine, std::move(name), Medium::ip) {}
 
 Errc SimIp::complete(ParticipantSet& participants, std::uint64_t& remote) noexcept {
   if (participants.protocol == 0 || participants.protocol > 255) return Errc::invalid_argument;

@@ -44,7 +44,9 @@ class SimDevice : public Protocol {
   void arrived(const Key& key, const ParticipantSet& participants, const std::byte* data, std::size_t size) noexcept;
   /// Copies a message into a packet, behind `header` free bytes and filled up with zeros to `least` bytes.
   [[nodiscard]] Packet& packet_of(const Message& message, std::size_t header, std::size_t least);
-  void transmit(Packet& packet, SimHost& to, std::size_t fragments);
+  void transmit(Packet& packet, SimHost& to, std::size_t fragments) {
+    world().send(packet, machine_, to, medium_, fragments);
+  }
   [[nodiscard]] SimHost& machine() const noexcept { return machine_; }
   [[nodiscard]] SimWorld& world() const noexcept { return machine_.world(); }
   /// The device of the same medium that was made on this machine before; null: there is none.
@@ -82,7 +84,8 @@ class SimEthernet final : public SimDevice {
 
   /// `reverse`: whether ResolveReverse finds the host of an Ethernet address. On a real wire it does not before ARP has
   /// heard of that host.
-  explicit SimEthernet(SimHost& machine, std::string name = "eth", std::uint16_t types = 0xa700, bool reverse = true);
+  explicit SimEthernet(SimHost& machine, std::string name = "eth", std::uint16_t types = 0xa700, bool reverse = true)
+      : SimDevice(machine, std::move(name), Medium::ethernet), types_(types), reverse_(reverse) {}
   /// Sets `reverse` from now on.
   void set_reverse(bool reverse) noexcept { reverse_ = reverse; }
   /// The longest message from now on; kMaximum to begin with.
@@ -96,7 +99,9 @@ class SimEthernet final : public SimDevice {
  private:
   [[nodiscard]] Errc complete(ParticipantSet& participants, std::uint64_t& remote) noexcept override;
   /// False also for null.
-  [[nodiscard]] bool on_segment(const SimHost* other) const noexcept;
+  [[nodiscard]] bool on_segment(const SimHost* other) const noexcept {
+    return other != nullptr && other->segment() == machine().segment();
+  }
 
   const std::uint16_t types_;
   bool reverse_;
@@ -111,7 +116,7 @@ class SimIp final : public SimDevice {
   static constexpr std::size_t kMaximum = 65515;
   static constexpr std::size_t kPart = 1480;
 
-  explicit SimIp(SimHost& machine, std::string name = "ip");
+  explicit SimIp(SimHost& machine, std::string name = "ip") : SimDevice(machine, std::move(name), Medium::ip) {}
   void receive(const std::byte* bytes, std::size_t size) noexcept override;
   [[nodiscard]] Errc send(SimDeviceSession& session, Message message) noexcept override;
   [[nodiscard]] std::size_t maximum() const noexcept override { return kMaximum; }

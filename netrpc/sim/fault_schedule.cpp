@@ -10,8 +10,6 @@ namespace {
 constexpr Time kNever = Time::max();
 }
 
-FaultSchedule::FaultSchedule(SimWorld& world, const FaultOptions& options) : world_(world), options_(options) {}
-
 void FaultSchedule::start() {
   started_ = true;
   boots_.assign(world_.hosts(), kNever);
@@ -38,8 +36,6 @@ Duration FaultSchedule::length(Duration longest) {
   const auto most = static_cast<std::uint64_t>(longest.count());
   return Duration(most / 100 + world_.random() % (most - most / 100 + 1));
 }
-
-SimHost& FaultSchedule::any_host() { return world_.host(world_.random() % world_.hosts()); }
 
 void FaultSchedule::crash() {
   next(crash_, options_.crash_every);

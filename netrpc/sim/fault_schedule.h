@@ -24,7 +24,7 @@ struct FaultOptions {
 /// Must not outlive the world. Does nothing until start().
 class FaultSchedule {
  public:
-  FaultSchedule(SimWorld& world, const FaultOptions& options);
+  FaultSchedule(SimWorld& world, const FaultOptions& options) : world_(world), options_(options) {}
   void start();
   /// No new faults; the present ones end: partitions heal, hosts boot. (A pause runs out.)
   void stop();
@@ -35,7 +35,7 @@ class FaultSchedule {
  private:
   void next(Event& event, Duration every);
   [[nodiscard]] Duration length(Duration longest);
-  [[nodiscard]] SimHost& any_host();
+  [[nodiscard]] SimHost& any_host() { return world_.host(world_.random() % world_.hosts()); }
   void crash();
   void boot();
   void pause();

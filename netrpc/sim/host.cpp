@@ -18,8 +18,6 @@ SimHost::SimHost(SimWorld& world, std::uint32_t index, SimHostOptions options)
       rate_since_here_(options_.clock_offset),
       timer_([this] { run_due(); }) {}
 
-SimHost::~SimHost() { crash(); }
-
 EthernetAddress SimHost::ethernet_address() const noexcept {
   const std::uint32_t ip = options_.address.value;  // locally administered
   const auto byte = [ip](int shift) { return static_cast<std::uint8_t>(ip >> shift); };

@@ -21,8 +21,6 @@ Packet& PacketQueue::make(std::size_t size) {
   return *packet;
 }
 
-void PacketQueue::free(Packet& packet) noexcept { packet.next_free = std::exchange(free_[packet.size_class], &packet); }
-
 void PacketQueue::put(Packet& packet, Time due) {
   heap_.push_back({due, ++order_, &packet});
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lrpc/netrpc/clock.h"
@@ -34,7 +35,7 @@ class PacketQueue {
 
   /// A packet with room for `size` bytes (at most 65535), not in the queue. The caller's until put() or free().
   [[nodiscard]] Packet& make(std::size_t size);
-  void free(Packet& packet) noexcept;
+  void free(Packet& packet) noexcept { packet.next_free = std::exchange(free_[packet.size_class], &packet); }
   void put(Packet& packet, Time due);
 
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }

@@ -141,10 +141,6 @@ void Ledger::count_failed(std::uint64_t crashes) {
                           100 * static_cast<double>(failed) / counted, 100 * most));
 }
 
-void Ledger::limited(std::uint64_t call, Duration timeout) {
-  records_[call].must_end = world_.now() + timeout + timeout / 4;
-}
-
 // ---- client and server ----
 
 StormApplication::StormApplication(Host& host, Ledger& ledger, SimHost& machine, Protocol& top)

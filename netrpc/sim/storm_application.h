@@ -29,7 +29,7 @@ class Ledger {
   /// `call`: the number of a new call. False: all have been made.
   [[nodiscard]] bool begin(std::uint16_t client, std::uint16_t server, std::uint64_t& call);
   /// The call has this timeout.
-  void limited(std::uint64_t call, Duration timeout);
+  void limited(std::uint64_t call, Duration timeout) { records_[call].must_end = world_.now() + timeout + timeout / 4; }
   void executed(std::uint64_t call, std::uint16_t server, bool right_request);
   void ended(std::uint64_t call, Errc outcome, bool right_reply);
   void abandoned(std::uint64_t call);

@@ -9,9 +9,6 @@
 
 namespace lrpc::netrpc {
 
-SimWorld::SimWorld(SimOptions options) : options_(options), state_(options.seed) {}
-SimWorld::~SimWorld() = default;
-
 SimHost& SimWorld::add_host(SimHostOptions options) {
   const auto index = static_cast<std::uint32_t>(hosts_.size());
   if (options.name.empty()) options.name = fmt::format("h{}", index + 1);
@@ -38,10 +35,6 @@ SimHost* SimWorld::find(const Host& host) noexcept {
   SimHost* const found = find(host.address());
   return found != nullptr && found->up() && &found->host() == &host ? found : nullptr;
 }
-
-std::uint64_t SimWorld::random() noexcept { return next_random(state_); }
-
-bool SimWorld::chance(double rate) noexcept { return rate > 0 && static_cast<double>(random() >> 11) * 0x1p-53 < rate; }
 
 // ---- time ----
 

@@ -65,7 +65,7 @@ class SimHost final : public Clock {
   SimHost(SimWorld& world, std::uint32_t index, SimHostOptions options);
   SimHost(const SimHost&) = delete;
   SimHost& operator=(const SimHost&) = delete;
-  ~SimHost() override;
+  ~SimHost() override { crash(); }
 
   // ---- the life it has now; precondition: up() ----
   [[nodiscard]] Host& host() noexcept { return life_->host; }
@@ -168,8 +168,7 @@ struct SimCounters {
 /// The world. Single-threaded: everything in it is called by one thread.
 class SimWorld final : public Engine, public Clock {
  public:
-  explicit SimWorld(SimOptions options = {});
-  ~SimWorld() override;
+  explicit SimWorld(SimOptions options = {}) : options_(options), state_(options.seed) {}
 
   /// Adds a host and boots it. It stays where it is in memory.
   SimHost& add_host(SimHostOptions options = {});
@@ -196,9 +195,11 @@ class SimWorld final : public Engine, public Clock {
   /// outlive the world.
   void schedule(Event& event, Duration delay) { events_.schedule(event, delay); }
   void cancel(Event& event) noexcept { events_.cancel(event); }
-  [[nodiscard]] std::uint64_t random() noexcept;
+  [[nodiscard]] std::uint64_t random() noexcept { return next_random(state_); }
   /// True with the probability `rate`.
-  [[nodiscard]] bool chance(double rate) noexcept;
+  [[nodiscard]] bool chance(double rate) noexcept {
+    return rate > 0 && static_cast<double>(random() >> 11) * 0x1p-53 < rate;
+  }
 
   // ---- wires ----
   [[nodiscard]] SimLink& link(std::uint32_t segment);

@@ -118,8 +118,6 @@ void Namespace::run_or_throw(const char* program, const std::string& arguments) 
   });
 }
 
-void Namespace::ip(const std::string& arguments) const { run_or_throw("ip", arguments); }
-
 void Namespace::ip_often(const std::string& what, const std::string& last) const {
   std::string lines;
   for (int i = 0; i < 2000; ++i) lines += what + std::to_string(i % 10) + "\n";
@@ -132,10 +130,6 @@ void Namespace::ip_often(const std::string& what, const std::string& last) const
 }
 
 std::string Namespace::path() const { return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_); }
-
-void Namespace::tc(const std::string& arguments) const { run_or_throw("tc", arguments); }
-
-void Namespace::nft(const std::string& arguments) const { run_or_throw("nft", arguments); }
 
 void Namespace::forward() const {
   run([] {

@@ -23,13 +23,13 @@ class Namespace {
   /// threads that it starts. `back`: false for a thread that cannot return to its namespace afterwards, or need not.
   void run(const std::function<void()>& procedure, bool back = true) const;
   /// Runs a command of iproute2 inside: ip("link add ..."). Throws std::runtime_error if the command fails.
-  void ip(const std::string& arguments) const;
+  void ip(const std::string& arguments) const { run_or_throw("ip", arguments); }
   /// Makes more changes than the kernel keeps notices of for a socket: 2,000 times ip(what + a digit), then ip(last).
   void ip_often(const std::string& what, const std::string& last = {}) const;
   /// As ip(), for iproute2's `tc`.
-  void tc(const std::string& arguments) const;
+  void tc(const std::string& arguments) const { run_or_throw("tc", arguments); }
   /// As ip(), for nftables' `nft`.
-  void nft(const std::string& arguments) const;
+  void nft(const std::string& arguments) const { run_or_throw("nft", arguments); }
   /// From now on packets for others are forwarded: the namespace is a router. Throws std::runtime_error.
   void forward() const;
   /// How iproute2 calls this namespace: a path.
