@@ -63,8 +63,6 @@ inline constexpr std::size_t kMediums = 3;
 class SimHost final : public Clock {
  public:
   SimHost(SimWorld& world, std::uint32_t index, SimHostOptions options);
-  SimHost(const SimHost&) = delete;
-  SimHost& operator=(const SimHost&) = delete;
   ~SimHost() override { crash(); }
 
   // ---- the life it has now; precondition: up() ----

@@ -15,12 +15,9 @@ BootId Peers::boot_id(HostAddress host) noexcept {
 
 void Peers::heard(HostAddress host, BootId boot_id) {
   BootId* const known = boots_.resolve({hash_seed_, host});
-  if (known == nullptr) {
-    if (boots_.size() >= kMost) return;
+  if (known == nullptr && boots_.size() < kMost)
     attempt([&] { boots_.bind({hash_seed_, host}, boot_id); });  // without memory: as if not heard
-    return;
-  }
-  if (*known == boot_id) return;
+  if (known == nullptr || *known == boot_id) return;
   const BootId before = std::exchange(*known, boot_id);
   for (const Rebooted& watcher : watchers_) watcher(host, before, boot_id);
 }

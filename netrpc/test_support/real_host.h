@@ -26,8 +26,6 @@ class RealHost {
     engine_ = std::move(engine).value();
     host_ = std::make_unique<Host>(HostOptions{.name = std::move(name), .address = {}}, clock_, *engine_);
   }
-  RealHost(const RealHost&) = delete;
-  RealHost& operator=(const RealHost&) = delete;
   ~RealHost() {
     engine_->stop();
     const Shepherd inside(host_->monitor());

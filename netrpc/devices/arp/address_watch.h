@@ -15,8 +15,6 @@ class AddressWatch final : private LinkUser {
   /// address, or the kernel refuses a resource; then nothing is watched. Blocks until the kernel has answered about its
   /// links.
   static std::unique_ptr<AddressWatch> make(Host& host, UringEngine& engine);
-  AddressWatch(const AddressWatch&) = delete;
-  AddressWatch& operator=(const AddressWatch&) = delete;
   ~AddressWatch() { watch_->tell_nobody(); }
 
  private:

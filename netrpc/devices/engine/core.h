@@ -87,9 +87,6 @@ struct UringEngine::Follower {
 };
 
 struct UringEngine::Core {
-  Core() = default;
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
   ~Core();
 
   Host* host = nullptr;

@@ -13,8 +13,6 @@ namespace lrpc::netrpc {
 class UringReceiver final : public Receiver {
  public:
   explicit UringReceiver(UringEngine& engine) noexcept : engine_(engine) { shape_.msg_namelen = kAddressRoom; }
-  UringReceiver(const UringReceiver&) = delete;
-  UringReceiver& operator=(const UringReceiver&) = delete;
   ~UringReceiver() override { close(); }
 
   /// Makes the ring and enables it for the calling thread. Errors: not_supported, with what was refused; system_error.
