@@ -46,9 +46,6 @@ bool filled(Message& message, std::uint64_t call, std::uint64_t salt) noexcept {
 
 // ---- the ledger ----
 
-Ledger::Ledger(SimWorld& world, const StormOptions& options, StormReport& report)
-    : world_(world), options_(options), report_(report), records_(options.calls + 1) {}
-
 std::string Ledger::name(std::uint64_t call) const {
   const CallRecord& record = records_[call];
   return fmt::format("call {} of {} to {}", call, world_.host(record.client).name(), world_.host(record.server).name());

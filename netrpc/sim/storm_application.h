@@ -24,7 +24,8 @@ struct CallRecord {
 /// The calls and what was found wrong with them. Outlives every host.
 class Ledger {
  public:
-  Ledger(SimWorld& world, const StormOptions& options, StormReport& report);
+  Ledger(SimWorld& world, const StormOptions& options, StormReport& report)
+      : world_(world), options_(options), report_(report), records_(options.calls + 1) {}
 
   /// `call`: the number of a new call. False: all have been made.
   [[nodiscard]] bool begin(std::uint16_t client, std::uint16_t server, std::uint64_t& call);

@@ -13,7 +13,7 @@ SimHost& SimWorld::add_host(SimHostOptions options) {
   const auto index = static_cast<std::uint32_t>(hosts_.size());
   if (options.name.empty()) options.name = fmt::format("h{}", index + 1);
   if (!options.address.known()) options.address = {0x0a000001 + index};
-  while (links_.size() <= options.segment) links_.push_back(options_.link);
+  (void)link(options.segment);  // from now on it exists
   hosts_.push_back(std::make_unique<SimHost>(*this, index, std::move(options)));
   SimHost& host = *hosts_.back();
   by_address_.bind(host.address().value, &host);
@@ -93,18 +93,9 @@ bool SimWorld::wait(Host& host, const std::function<bool()>& done, Time deadline
 
 // ---- wires ----
 
-SimLink& SimWorld::link(std::uint32_t segment) {
-  while (links_.size() <= segment) links_.push_back(options_.link);
-  return links_[segment];
-}
-
 void SimWorld::set_links(const SimLink& link) {
   options_.link = options_.routers = link;
   std::fill(links_.begin(), links_.end(), link);
-}
-
-void SimWorld::heal() noexcept {
-  for (const auto& host : hosts_) host->group_ = 0;
 }
 
 /// One hop of a packet. False: it is lost here.

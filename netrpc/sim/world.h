@@ -200,11 +200,16 @@ class SimWorld final : public Engine, public Clock {
   }
 
   // ---- wires ----
-  [[nodiscard]] SimLink& link(std::uint32_t segment);
+  [[nodiscard]] SimLink& link(std::uint32_t segment) {
+    while (links_.size() <= segment) links_.push_back(options_.link);
+    return links_[segment];
+  }
   void set_links(const SimLink& link);  ///< Of all segments and between the routers.
   /// Hosts hear only hosts of the same group from now on; all begin in group 0.
   void set_group(SimHost& host, std::uint32_t group) noexcept { host.group_ = group; }
-  void heal() noexcept;
+  void heal() noexcept {
+    for (const auto& host : hosts_) host->group_ = 0;
+  }
   [[nodiscard]] const SimCounters& counters() const noexcept { return counters_; }
   /// Each thing that happens on the wires and to the hosts, as a line of text. Empty: no trace.
   void trace(std::function<void(std::string_view)> line) { trace_ = std::move(line); }

@@ -72,11 +72,6 @@ void ArpSender::tick() noexcept {
   if (const Duration pause = own_.pause(); pause != Duration(0)) tick_after(pause);
 }
 
-/// RFC 5227 §3: an ARP request, with the own address in both places.
-void ArpSender::announce() noexcept {
-  if (watch_.has_own_address()) ask_for(host_.address(), host_.address(), kEthernetBroadcast);
-}
-
 void ArpSender::ask_for(HostAddress host, HostAddress sender, const EthernetAddress& to) noexcept {
   Message message(host_.pool());
   std::byte* const at = message.push(arp::kPacket);

@@ -37,8 +37,11 @@ class ArpSender final : private SocketReader {
   void begin() noexcept;
   void tick() noexcept;
   void tick_after(Duration pause) noexcept;
-  void announce() noexcept;
   void ask_for(HostAddress host, HostAddress sender, const EthernetAddress& to) noexcept;
+  /// RFC 5227 §3: an ARP request, with the own address in both places.
+  void announce() noexcept {
+    if (watch_.has_own_address()) ask_for(host_.address(), host_.address(), kEthernetBroadcast);
+  }
 
   Host& host_;
   UringEngine& engine_;

@@ -25,11 +25,6 @@ Error refused(std::string_view what, int error) {
 }
 }  // namespace
 
-Status UringReceiver::open() {
-  if (auto prepared = prepare(); !prepared) return prepared;
-  return enable();
-}
-
 Status UringReceiver::prepare() {
   io_uring_params parameters{};
   // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.

@@ -16,7 +16,10 @@ class UringReceiver final : public Receiver {
   ~UringReceiver() override { close(); }
 
   /// Makes the ring and enables it for the calling thread. Errors: not_supported, with what was refused; system_error.
-  Status open();
+  Status open() {
+    if (auto prepared = prepare(); !prepared) return prepared;
+    return enable();
+  }
   /// The part of open() that needs new descriptors. Any thread. Errors: as open().
   Status prepare();
   /// Enables what prepare() has made, for the calling thread, which alone may use it from then on.
@@ -58,7 +61,10 @@ class UringReceiver final : public Receiver {
   void stop_direct() noexcept;
   void sleep(std::optional<Time> until) noexcept;
   void take_direct() noexcept;
-  void came_from(SocketId id) noexcept;
+  void came_from(SocketId id) noexcept {
+    row_ = id.index == last_.index && id.generation == last_.generation ? row_ + 1 : 1;
+    last_ = id;
+  }
   void name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept;
   [[nodiscard]] io_uring_sqe* next_entry() noexcept;
   void arm() noexcept;

@@ -123,9 +123,4 @@ void UringReceiver::take_direct() noexcept {
   core.arrived(direct_.id(), found.data, found.from);
 }
 
-void UringReceiver::came_from(SocketId id) noexcept {
-  row_ = id.index == last_.index && id.generation == last_.generation ? row_ + 1 : 1;
-  last_ = id;
-}
-
 }  // namespace lrpc::netrpc

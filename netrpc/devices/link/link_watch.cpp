@@ -122,11 +122,6 @@ void LinkWatch::ask_whether_ours(const EthernetAddress& ethernet, std::function<
   });
 }
 
-void LinkWatch::heard(const rtnetlink::Link& news) noexcept {
-  const std::string before = link().name;
-  changed(state_.heard(news), before);
-}
-
 void LinkWatch::changed(const LinkChange& change, const std::string& name_before) noexcept {
   if (!change.any()) return;
   if (user_ != nullptr) user_->link_changed(change);

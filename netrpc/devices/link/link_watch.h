@@ -64,7 +64,10 @@ class LinkWatch final : private SocketReader {
   [[nodiscard]] static Found find(rtnetlink::Requests& kernel, const Interface& link, HostAddress own);
   [[nodiscard]] static std::optional<bool> find_address(rtnetlink::Requests& kernel, HostAddress own);
   void found(const Found& found) noexcept;
-  void heard(const rtnetlink::Link& news) noexcept;
+  void heard(const rtnetlink::Link& news) noexcept {
+    const std::string before = link().name;
+    changed(state_.heard(news), before);
+  }
   void changed(const LinkChange& change, const std::string& name_before) noexcept;
 
   Host& host_;
