@@ -29,8 +29,7 @@ struct PictureWire {
 };
 
 struct Picture {
-  /// A picture with more cells than this is not drawn: nobody could read it, and a hostile description could ask for
-  /// it.
+  /// A larger picture is not drawn: nobody could read it, and only a hostile description would ask for it.
   static constexpr long kMostCells = 4'000'000;
   int width = 0;
   int height = 0;

@@ -1,5 +1,4 @@
-// What runs on each host of the storm: a client with some calls at a time, and the server that everybody calls. Private
-// to the simulation.
+// What runs on each host of the storm: a client with some calls at a time, and the server that everybody calls.
 #pragma once
 
 #include <memory>

@@ -26,8 +26,7 @@ class BufferPool::Lock {
   std::atomic_flag& flag_;
 };
 
-/// Slices are made many at a time. Like buffers they come from malloc(3), not from a daemon's reserve (lrpc::reserve):
-/// they are kept for good.
+/// Slices are made many at a time. Like buffers they are kept for good, so they come from malloc(3), not lrpc::reserve.
 struct BufferPool::SliceBlock {
   static constexpr std::size_t kCount = 64;
   SliceBlock* next = nullptr;

@@ -108,8 +108,7 @@ void Host::tell(std::string text) {
   options_.notice(std::move(text));
 }
 
-/// These numbers are visible on the wire, and one number of next_random() reveals all that follow: so without a seed
-/// each comes from the kernel.
+/// Visible on the wire, where one of next_random() reveals all that follow: without a seed the kernel makes them.
 std::uint64_t Host::random() noexcept { return options_.seed != 0 ? next_random(state_) : shim::make_identifier(); }
 
 }  // namespace lrpc::netrpc

@@ -29,8 +29,7 @@ class Asker final : private SocketReader {
   /// Blocks until the kernel has answered the present question. Inside the monitor.
   ~Asker();
 
-  /// Questions are asked in order. False: too many wait, or there is no memory or no thread; the question is dropped.
-  /// Inside the monitor.
+  /// Asks in order. Inside the monitor. False: too many wait, or there is no memory or thread; the question is dropped.
   [[nodiscard]] bool ask(Question question) noexcept;
 
  private:

@@ -84,8 +84,7 @@ bool UringEngine::finished(const Lead& me) const {
   const Core& core = *core_;
   if (me.done != nullptr) return (*me.done)() || (me.deadline != Time::max() && core.host->now() >= me.deadline);
   if (core.stopping.load(std::memory_order_relaxed)) return true;
-  // A service thread has received for a caller, which had to be woken: if this host only calls, let the caller receive
-  // for itself the next time.
+  // A service thread has received for a caller and woken it: on a host that only calls, callers receive for themselves.
   if (!core.woke_follower || core.serving != 0) return false;
   for (const Follower* follower = core.followers; follower != nullptr; follower = follower->next)
     if (follower->word.load(std::memory_order_relaxed) == 0) return false;

@@ -164,8 +164,7 @@ bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
   return true;
 }
 
-/// MSG_DONTWAIT: a datagram has left, or has failed, when the submission returns; so only failures are reported, and
-/// the message may be released.
+/// MSG_DONTWAIT: when the submission returns, a datagram has left or failed: it may be released; failures are reported.
 void UringReceiver::queue_sends() noexcept {
   UringEngine::Core& core = *engine_.core_;
   std::swap(sending_, core.outgoing);

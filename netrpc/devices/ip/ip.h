@@ -1,5 +1,4 @@
-// IP: messages in IP datagrams of a protocol number of their own, over the kernel's raw sockets: the kernel routes,
-// fragments and reassembles.
+// IP: messages in IP datagrams of their own protocol numbers. The kernel routes, fragments and reassembles (raw(7)).
 #pragma once
 
 #include "lrpc/netrpc/graph.h"
