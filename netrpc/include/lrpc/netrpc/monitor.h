@@ -1,5 +1,4 @@
-// The monitor of a graph: one thread at a time is inside, as in the x-kernel, whose kernel processes do not preempt
-// each other.
+// The monitor of a graph: one thread at a time is inside, as in the x-kernel, where none preempts another.
 #pragma once
 
 #include <atomic>
