@@ -7,8 +7,7 @@
 
 namespace lrpc::netrpc {
 
-/// Stays scheduled after the call for which it was set has ended. So it may run too early: its procedure then does
-/// nothing, or schedules it for the present call.
+/// Stays scheduled after the call for which it was set. If too early, its procedure sets it again, or does nothing.
 class LazyEvent : public Event {
  public:
   using Event::Event;

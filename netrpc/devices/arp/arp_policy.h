@@ -26,8 +26,7 @@ class OwnAddress {
   [[nodiscard]] Duration pause() const noexcept;
   /// Another machine has sent a packet with this address as its own. While it is probed for, it is not defended.
   [[nodiscard]] Action claimed(Time now) noexcept;
-  /// Whether no other machine has claimed the address lately. If one has, the address is not announced: that would
-  /// divert the messages of the machine that had it first.
+  /// No other machine has claimed it lately. Else it is not announced: that would divert messages of the first one.
   [[nodiscard]] bool undisputed(Time now) const noexcept { return !claimed_ || now - *claimed_ >= kReportPause; }
 
   static constexpr int kProbes = 3;

@@ -1,5 +1,4 @@
-// What ETH, IP and UDP have in common: they stand on the kernel's sockets, one for each protocol number in use, and
-// have one session for each protocol number and peer.
+// What ETH, IP and UDP have in common: a socket of the kernel's for each protocol number, and a session for each peer.
 #pragma once
 
 #include <array>

@@ -13,8 +13,7 @@
 
 namespace lrpc::netrpc {
 
-/// Belongs to one thread. Holds a duplicate of the descriptor: so look(), outside the monitor, receives from this
-/// socket even while another thread removes it.
+/// One thread's. Holds a duplicate of the descriptor: look(), outside the monitor, works while others remove it.
 class DirectSocket {
  public:
   /// `room`: kLongestDatagram bytes, which must stay valid until stop().

@@ -135,8 +135,7 @@ void UringEngine::shepherd_one() noexcept {
   socket->reader->arrived(std::move(arrival.message), {arrival.from.data(), arrival.from_size});
 }
 
-/// Called when nobody leads any more. Wakes a follower; if there is none, the deputy, but only if it sleeps or with
-/// `now`: a message is expected at any moment.
+/// Nobody leads any more: wakes a follower, else the deputy if it sleeps, or with `now`: a message is expected.
 void UringEngine::hand_over(bool now) noexcept {
   Core& core = *core_;
   if (core.followers != nullptr) {

@@ -43,8 +43,7 @@ class TcpSession final : public Session {
   [[nodiscard]] bool may_wait(std::size_t footprint) const noexcept;
   /// More than half of what may wait does, in a session that only the peer has made: it must read before more is heard.
   [[nodiscard]] bool congested() const noexcept;
-  /// The peer sends no more, nothing waits to be sent to it, and nobody else refers to the session. `own`: the number
-  /// of references of the protocol's own.
+  /// The peer sends no more, nothing waits for it, and only the protocol refers to the session, `own` times.
   [[nodiscard]] bool done(std::size_t own) const noexcept {
     return half_closed_ && waiting_.empty() && references() == own;
   }

@@ -1,5 +1,4 @@
-// lrpc-netsim: hundreds of hosts in one process call each other over a stack of protocols on a faulty network. A
-// failure can be repeated: the same seed gives the same run.
+// lrpc-netsim: hundreds of hosts in a process call each other over protocols on a faulty network. Same seed, same run.
 #include <fmt/format.h>
 
 #include <cstdint>

@@ -92,7 +92,8 @@ class Map {
     for (Slot& slot : slots_)
       if (slot.used) visit(std::as_const(slot.key), slot.value);
   }
-  /// Unbinds the entries for which `condition(key, value)` holds; returns how many; O(capacity). Without memory some stay.
+  /// Unbinds every entry for which `condition(key, value)` holds, and returns their number; O(capacity). Without memory
+  /// some entries may stay.
   template <class Condition>
   std::size_t unbind_if(Condition condition) {
     std::vector<Key> doomed;
