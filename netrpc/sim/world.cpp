@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <span>
 
 #include "netrpc/sim/devices.h"
 
@@ -117,28 +118,23 @@ bool SimWorld::crosses(const SimLink& link, std::size_t fragments, Duration& del
 }
 
 void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, std::size_t fragments) {
-  ++counters_.sent;
   packet.from = from.index();
   packet.to = to.index();
   packet.medium = static_cast<std::uint8_t>(medium);
   packet.number = ++packet_number_;
-  if (traced()) note_packet("sends", packet);
+  count(counters_.sent, "sends", packet);
   if (from.group_ != to.group_) {
-    ++counters_.cut;
-    if (traced()) note_packet("cut off, loses", packet);
+    count(counters_.cut, "cut off, loses", packet);
     return queue_.free(packet);
   }
   const bool one_segment = from.segment() == to.segment();
   const auto travel = [&](Packet& traveller, bool& twice) {
     Duration delay = medium == Medium::ethernet ? Duration(0) : options_.ip_latency;
-    const SimLink* const hops[] = {&links_[from.segment()], one_segment ? nullptr : &options_.routers,
-                                   one_segment ? nullptr : &links_[to.segment()]};
-    for (const SimLink* hop : hops) {
-      if (hop == nullptr) break;
+    const SimLink* const hops[] = {&links_[from.segment()], &options_.routers, &links_[to.segment()]};
+    for (const SimLink* const hop : std::span(hops).first(one_segment ? 1 : 3)) {
       twice = twice || chance(hop->duplicate);
       if (crosses(*hop, fragments, delay, traveller)) continue;
-      ++counters_.lost;
-      if (traced()) note_packet("loses", traveller);
+      count(counters_.lost, "loses", traveller);
       return queue_.free(traveller);
     }
     queue_.put(traveller, now_ + delay);
@@ -156,9 +152,8 @@ void SimWorld::send(Packet& packet, SimHost& from, SimHost& to, Medium medium, s
   travel(packet, twice);
   if (copy == nullptr) return;
   if (!twice) return queue_.free(*copy);
-  ++counters_.duplicated;
   copy->number = ++packet_number_;
-  if (traced()) note_packet("doubles", *copy);
+  count(counters_.duplicated, "doubles", *copy);
   travel(*copy, twice);
 }
 
@@ -168,14 +163,11 @@ void SimWorld::deliver(Packet& packet) {
     return queue_.put(packet, to.paused_until_);
   SimDevice* const device = to.up() ? to.life_->devices[packet.medium] : nullptr;
   if (hosts_[packet.from]->group_ != to.group_) {
-    ++counters_.cut;
-    if (traced()) note_packet("cut off, does not get", packet);
+    count(counters_.cut, "cut off, does not get", packet);
   } else if (device == nullptr) {
-    ++counters_.host_down;
-    if (traced()) note_packet("is down, does not get", packet);
+    count(counters_.host_down, "is down, does not get", packet);
   } else {
-    ++counters_.delivered;
-    if (traced()) note_packet("gets", packet);
+    count(counters_.delivered, "gets", packet);
     const Shepherd inside(to.monitor());
     device->receive(packet.bytes(), packet.size);
   }
@@ -188,7 +180,9 @@ void SimWorld::note(std::string_view text) {
   if (trace_) trace_(fmt::format("{:>12.3f} us  {}", static_cast<double>(now_.count()) / 1e3, text));
 }
 
-void SimWorld::note_packet(std::string_view what, Packet& packet) {
+void SimWorld::count(std::uint64_t& counter, std::string_view what, Packet& packet) {
+  ++counter;
+  if (!traced()) return;
   // What follows the device's own header: the headers of our protocols.
   static constexpr std::size_t kHeaders[kMediums] = {SimEthernet::kHeader, SimIp::kHeader, SimUdp::kHeader};
   static constexpr std::string_view kNames[kMediums] = {"eth", "ip", "udp"};

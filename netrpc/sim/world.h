@@ -225,7 +225,8 @@ class SimWorld final : public Engine, public Clock {
   void send(Packet& packet, SimHost& from, SimHost& to, Medium medium, std::size_t fragments);
   [[nodiscard]] bool crosses(const SimLink& link, std::size_t fragments, Duration& delay, Packet& packet);
   void deliver(Packet& packet);
-  void note_packet(std::string_view what, Packet& packet);
+  /// Counts and notes what has happened to a packet.
+  void count(std::uint64_t& counter, std::string_view what, Packet& packet);
 
   SimOptions options_;
   Time now_{};
