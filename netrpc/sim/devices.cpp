@@ -66,10 +66,7 @@ Errc SimDevice::control(control::Request& request) noexcept {
   if (control::answered(request, control::MaximumMessage{maximum()})) return Errc::ok;
   if (control::answered(request, control::OptimumMessage{optimum()})) return Errc::ok;
   if (control::answered(request, control::LocalHost{host().address()})) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) {
-    sweep();
-    return Errc::ok;
-  }
+  if (std::holds_alternative<control::DropIdle>(request)) return sweep(), Errc::ok;
   if (told_statistics(request, sessions_.size())) return Errc::ok;
   return Protocol::control(request);
 }

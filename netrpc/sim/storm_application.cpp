@@ -212,13 +212,12 @@ void StormApplication::next(Caller& caller) {
       participants.remote.host = machine_.world().host(peers_[place]).address();
       participants.remote.command = kCommand;
       Result<SessionRef> opened = top_.open(*this, participants);
-      if (opened) {
-        sessions_[place] = *opened;
-      } else {
+      if (!opened) {
         ledger_.ended(caller.call, opened.code(), false);
         caller.starting = false;
         return host().events().schedule(caller.again, Duration(1 + host().random() % 10'000'000));
       }
+      sessions_[place] = *opened;
     }
     caller.session = sessions_[place];
     const std::size_t size = std::min(draw_size(), largest_ - kRequestHeader);

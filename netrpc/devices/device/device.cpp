@@ -259,10 +259,7 @@ Errc Device::control(control::Request& request) noexcept {
   if (control::answered(request, control::OptimumMessage{optimum({})})) return Errc::ok;
   if (control::answered(request, control::LocalHost{local().host})) return Errc::ok;
   if (told_statistics(request, sessions_.size(), ports_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) {
-    drop_unused(true);
-    return Errc::ok;
-  }
+  if (std::holds_alternative<control::DropIdle>(request)) return drop_unused(true), Errc::ok;
   return Errc::not_supported;
 }
 

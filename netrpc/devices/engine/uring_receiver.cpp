@@ -40,27 +40,20 @@ Status UringReceiver::prepare() {
   opened_ = true;
   if (const int err = shim::restrict_ring(ring_.ring_fd,
                                           {.operations = kOperations, .registers = kRegisters, .flags = kRequestFlags});
-      err != 0) {
-    close();
-    return refused("restricting the ring", err);
-  }
+      err != 0)
+    return close(), refused("restricting the ring", err);
   void* areas = ::mmap(nullptr, (kAreas + 1) * kAreaSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (areas != MAP_FAILED) areas_ = static_cast<std::byte*>(areas);
   void* ring =
       ::mmap(nullptr, kAreas * sizeof(io_uring_buf), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (ring != MAP_FAILED) area_ring_ = static_cast<io_uring_buf_ring*>(ring);
-  if (areas_ == nullptr || area_ring_ == nullptr) {
-    close();
-    return system_error("mmap", ENOMEM);
-  }
+  if (areas_ == nullptr || area_ring_ == nullptr) return close(), system_error("mmap", ENOMEM);
   io_uring_buf_reg registration{};
   registration.ring_addr = reinterpret_cast<std::uint64_t>(area_ring_);
   registration.ring_entries = kAreas;
   registration.bgid = kAreaGroup;
-  if (const int result = ::io_uring_register_buf_ring(&ring_, &registration, 0); result < 0) {
-    close();
-    return refused("registering buffers", -result);
-  }
+  if (const int result = ::io_uring_register_buf_ring(&ring_, &registration, 0); result < 0)
+    return close(), refused("registering buffers", -result);
   direct_.use_room({areas_ + kAreas * kAreaSize, kLongestDatagram});
   files_ = ::io_uring_register_files_sparse(&ring_, kFiles) == 0;
   ::io_uring_buf_ring_init(area_ring_);
@@ -69,10 +62,7 @@ Status UringReceiver::prepare() {
 }
 
 Status UringReceiver::enable() {
-  if (const int err = shim::enable_ring(ring_.ring_fd); err != 0) {
-    close();
-    return refused("enabling the ring", err);
-  }
+  if (const int err = shim::enable_ring(ring_.ring_fd); err != 0) return close(), refused("enabling the ring", err);
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
 #include "netrpc/src/attempt.h"
+#include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::tcp {
 namespace {
@@ -152,16 +153,10 @@ void TcpSession::receive() noexcept {
     while (!bytes.empty() && id_ == connection && socket_) {
       RecordReader::State state = RecordReader::State::wrong;
       attempt([&] { state = reader_.feed(bytes); });
-      if (state == RecordReader::State::wrong) {
-        ++all.counted.malformed;
-        return end();
-      }
+      if (state == RecordReader::State::wrong) return dropped(all.counted.malformed), end();
       if (state == RecordReader::State::more) break;
       Message message = Message::copy_of_long(all.host().pool(), reader_.record());
-      if (!message.allocated()) {  // a call that waits for the answer then ends
-        ++all.counted.refused;
-        return end();
-      }
+      if (!message.allocated()) return dropped(all.counted.refused), end();  // so a call that waits for it ends
       ++all.counted.received;
       ++records;
       receiving_ = true;

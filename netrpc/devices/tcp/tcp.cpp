@@ -267,10 +267,7 @@ Errc TcpProtocol::control(control::Request& request) noexcept {
   if (control::answered(request, control::OptimumMessage{options_.longest})) return Errc::ok;
   if (control::answered(request, control::LocalHost{host().address()})) return Errc::ok;
   if (told_statistics(request, sessions_.size(), connections_.size())) return Errc::ok;
-  if (std::holds_alternative<control::DropIdle>(request)) {
-    drop_unused(true, opened_.size());
-    return Errc::ok;
-  }
+  if (std::holds_alternative<control::DropIdle>(request)) return drop_unused(true, opened_.size()), Errc::ok;
   return Errc::not_supported;
 }
 
