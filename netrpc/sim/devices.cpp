@@ -100,7 +100,7 @@ void SimDevice::arrived(const Key& key, const ParticipantSet& participants, cons
 
 Packet& SimDevice::packet_of(const Message& message, std::size_t header, std::size_t least) {
   const std::size_t size = std::max(header + message.size(), least);
-  Packet& packet = world().make_packet(size);
+  Packet& packet = world().queue_.make(size);
   message.copy_to({packet.bytes() + header, message.size()});
   std::memset(packet.bytes() + header + message.size(), 0, size - header - message.size());
   return packet;

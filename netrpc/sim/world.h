@@ -220,8 +220,7 @@ class SimWorld final : public Engine, public Clock {
   friend class SimHost;
   friend class SimDevice;
 
-  /// For devices: bytes for a packet, written by the caller, then sent.
-  [[nodiscard]] Packet& make_packet(std::size_t size) { return queue_.make(size); }
+  /// For devices: sends a packet that they have made in `queue_`.
   void send(Packet& packet, SimHost& from, SimHost& to, Medium medium, std::size_t fragments);
   [[nodiscard]] bool crosses(const SimLink& link, std::size_t fragments, Duration& delay, Packet& packet);
   void deliver(Packet& packet);

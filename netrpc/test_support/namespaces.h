@@ -13,10 +13,7 @@ namespace lrpc::netrpc::test {
 class Namespace {
  public:
   Namespace();
-  Namespace(const Namespace&) = delete;
-  Namespace& operator=(const Namespace&) = delete;
   Namespace(Namespace&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Namespace& operator=(Namespace&&) = delete;
   ~Namespace();
 
   /// Runs `procedure` in the calling thread, inside the namespace: sockets that it makes belong there, and so do
