@@ -25,9 +25,7 @@ class PathService::Members {
     Clock::time_point tried{};     ///< When this host last tried to bind it.
     bool lost = false;             ///< It has answered that it knows no such binding.
     std::string why{};             ///< Why that failed; printable. Empty: it did not fail, or was not tried.
-    [[nodiscard]] bool bound() const noexcept {
-      return path != nullptr && !path->ended.load(std::memory_order_acquire);
-    }
+    [[nodiscard]] bool bound() const noexcept { return path != nullptr && !path->has_ended(); }
     /// The key of its present binding; all zero if there is none.
     [[nodiscard]] BindingKey key() const noexcept { return bound() ? path->key() : BindingKey(); }
   };

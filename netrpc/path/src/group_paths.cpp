@@ -122,6 +122,15 @@ bool PathService::bound_as_member(const std::shared_ptr<Path>& path, const Membe
   return !of_another;
 }
 
+std::vector<std::shared_ptr<PathService::Path>> PathService::paths_to_groups() const {
+  std::vector<std::shared_ptr<Path>> found;
+  std::lock_guard lock(mutex_);
+  found.reserve(groups_.size());
+  for (const auto& [address, weak] : groups_)
+    if (auto path = weak.lock()) found.push_back(std::move(path));
+  return found;
+}
+
 void PathService::rebind(bool all) {
   lost_.store(false, std::memory_order_release);
   using Seat = std::pair<std::shared_ptr<Path>, std::size_t>;
@@ -129,12 +138,7 @@ void PathService::rebind(bool all) {
   std::vector<const std::vector<Seat>*> hosts;
   std::vector<std::shared_ptr<Path>> groups;  // released after the locks
   try {
-    {
-      std::lock_guard lock(mutex_);
-      groups.reserve(groups_.size());
-      for (const auto& [address, weak] : groups_)
-        if (auto path = weak.lock()) groups.push_back(std::move(path));
-    }
+    groups = paths_to_groups();
     for (const auto& path : groups) {
       std::lock_guard lock(path->members->mutex);
       auto& members = path->members->all;
@@ -240,7 +244,7 @@ void PathService::note_lost(Members& members, const Answers& answers) {
     for (std::size_t i = 0; i < members.all.size(); ++i) {
       Members::Member& one = members.all[i];
       if (!answers.ended(i, one.key())) continue;  // by now it may have been bound anew
-      if (one.path != nullptr) one.path->ended.store(true, std::memory_order_release);
+      if (one.path != nullptr) one.path->end();
       one.lost = one.lost || options_.now() - one.tried >= kRebindPause;
       any = any || one.lost;
     }

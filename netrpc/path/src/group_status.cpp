@@ -51,13 +51,7 @@ std::string PathService::Members::why_not(const Error& error, std::string_view a
 
 std::vector<GroupBinding> PathService::group_bindings(std::optional<uid_t> user, std::uint64_t after,
                                                       std::size_t most) const {
-  std::vector<std::shared_ptr<Path>> found;  // released after the lock
-  {
-    std::lock_guard lock(mutex_);
-    found.reserve(groups_.size());
-    for (const auto& [address, weak] : groups_)
-      if (auto path = weak.lock()) found.push_back(std::move(path));
-  }
+  std::vector<std::shared_ptr<Path>> found = paths_to_groups();
   std::erase_if(found,
                 [&](const auto& path) { return path->local_binding <= after || (user && path->user() != *user); });
   std::ranges::sort(found, {}, [](const auto& path) { return path->local_binding; });

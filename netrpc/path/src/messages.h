@@ -25,7 +25,6 @@
 // a restart never executes a call twice, whatever the network under it remembers.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -118,7 +118,7 @@ void PathService::ping() {
     std::lock_guard lock(mutex_);
     for (const auto& [place, weak] : paths_) {
       // An ended path to a group's member is for rebind().
-      if (place.first == 0 && place.second->ended.load(std::memory_order_acquire)) continue;
+      if (place.first == 0 && place.second->has_ended()) continue;
       held = weak.lock();
       if (held != nullptr) sorted[held->host].push_back(std::move(held));
     }
@@ -134,12 +134,12 @@ void PathService::ping() {
     const auto [host, paths] = std::move(by_host[i]);
     ping_host(host, paths, usual);
     for (const auto& path : paths)
-      if (path->ended.load(std::memory_order_acquire) && path->local_binding != 0) on_ended(path->local_binding);
+      if (path->has_ended() && path->local_binding != 0) on_ended(path->local_binding);
   });
 }
 
 void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, milliseconds usual) {
-  std::erase_if(paths, [](const auto& path) { return path->ended.load(std::memory_order_acquire); });
+  std::erase_if(paths, [](const auto& path) { return path->has_ended(); });
   if (const std::size_t most = std::clamp<std::size_t>(options_.named, 1, kMaxPinged); paths.size() > most) {
     // This PING keeps the others alive, too, and a later one names them: those named longest ago come first.
     const auto end = paths.begin() + static_cast<std::ptrdiff_t>(most);
@@ -180,7 +180,7 @@ void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>>
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const bool alive =
         answer && answer->server_boot == paths[i]->key().boot && i < answer->alive.size() && answer->alive[i];
-    if (!alive) paths[i]->ended.store(true, std::memory_order_release);
+    if (!alive) paths[i]->end();
   }
 }
 

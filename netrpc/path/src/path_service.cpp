@@ -185,20 +185,28 @@ Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress h
   }
 }
 
-/// Makes a CALL. While there is no way to the host, nothing has been executed: repeats the CALL until its time is over,
-/// the path ends, or `caller` (null: nobody) no longer waits.
+/// Makes a CALL. `answer` gets the reply, if it makes sense: a view into `reply`. While there is no way to the host,
+/// nothing has been executed: repeats the CALL until its time is over, the path ends, or `caller` (null: nobody) no
+/// longer waits.
 Errc PathService::deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
-                          std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size) {
+                          std::span<const std::byte> image, std::span<std::byte> reply,
+                          std::optional<CallAnswer>& answer) {
+  std::array<std::byte, kMaxCallMessage> room;
+  const std::span request = std::span(room).first(kPrologue + image.size());
+  // The client may change its image meanwhile: from here on there is a copy.
+  std::ranges::copy(image, room.begin() + kPrologue);
   const milliseconds limit(prologue.remaining_ms);
   const auto began = limit.count() != 0 ? Clock::now() : Clock::time_point();
   milliseconds left = limit.count() != 0 ? limit : milliseconds(kNoLimit);
   const Gone client_gone = gone(path);
   for (;;) {
-    encode_prologue(prologue, request.size() - kPrologue, request.first<kPrologue>());
+    encode_prologue(prologue, image.size(), request.first<kPrologue>());
+    std::size_t size = 0;
     const Errc sent =
         transport_.call(path.host, static_cast<std::uint16_t>(Command::call), request, reply, size, left, client_gone);
+    if (sent == Errc::ok) answer = decode_call_answer(reply.first(std::min(size, reply.size())));
     if (sent != Errc::host_unreachable) return sent;
-    if (path.ended.load(std::memory_order_acquire)) return Errc::peer_gone;
+    if (path.has_ended()) return Errc::peer_gone;
     if (caller != nullptr && caller->abandoned()) return Errc::call_cancelled;
     {
       std::lock_guard lock(mutex_);
@@ -216,31 +224,24 @@ Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& p
                                                    std::uint32_t limit_ms, std::span<const std::byte> image,
                                                    Buffer& results) {
   using Results = NetworkPath::CallResults;
-  if (path.ended.load(std::memory_order_acquire))
-    return Results{.status = failed(Errc::binding_revoked), .ended = true};
+  if (path.has_ended()) return Results{.status = failed(Errc::binding_revoked), .ended = true};
   const Share share = path.accounts.call();
   if (!share.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
   if (path.foreign) return call_foreign(&context, path, number, milliseconds(limit_ms), image, &results);
   if (path.members) return call_first(path, {{}, path.hash, number, false, limit_ms}, image, results);
-  std::array<std::byte, kMaxCallMessage> request;
   std::array<std::byte, kMaxCallMessage> reply;
-  // The client may change its image meanwhile: from here on there is a copy.
-  std::ranges::copy(image, request.begin() + kPrologue);
-  std::size_t size = 0;
-  const Errc sent = deliver(path, &context, {path.key(), path.hash, number, false, limit_ms},
-                            std::span(request).first(kPrologue + image.size()), reply, size);
+  std::optional<CallAnswer> answer;
+  const Errc sent = deliver(path, &context, {path.key(), path.hash, number, false, limit_ms}, image, reply, answer);
   if ((sent == Errc::timed_out && limit_ms != 0) || sent == Errc::call_cancelled)
     return Results{.status = failed(Errc::call_aborted), .ended = false};
   if (wanting(sent)) return Results{.status = failed(what_wants(sent)), .ended = false};
   if (sent == Errc::call_lost) return Results{.status = failed(sent), .ended = false};
-  const auto answer =
-      sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
   if (!answer || !results.assign(answer->image)) {
     // Nobody knows whether the call was executed; no later one is.
-    path.ended.store(true, std::memory_order_release);
+    path.end();
     return Results{.status = failed(Errc::call_failed), .ended = true};
   }
-  if (answer->ended) path.ended.store(true, std::memory_order_release);
+  if (answer->ended) path.end();
   return Results{.status = answer->status, .ended = answer->ended};
 }
 
@@ -251,7 +252,7 @@ Result<NetworkPath::ExportsResults> PathService::Exports(CallContext&, const Str
 
 void PathService::Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image) {
   const Share share = path.accounts.call();
-  if (path.ended.load(std::memory_order_acquire) || !share.granted()) return;
+  if (path.has_ended() || !share.granted()) return;
   std::array<std::byte, 64> reply;
   // The sender does not wait: only the deadline limits the call.
   std::uint32_t left_ms = 0;
@@ -264,21 +265,17 @@ void PathService::Send(CallContext& context, Path& path, std::uint16_t number, s
     (void)call_foreign(nullptr, path, number, milliseconds(left_ms), image, nullptr);
     return;
   }
-  std::size_t size = 0;
   if (path.members) {
+    std::size_t size = 0;
     Answers nobody(*path.members);
     (void)call_members(path, {{}, path.hash, number, true, left_ms}, image, reply, size, nobody);
     return;
   }
-  std::array<std::byte, kMaxCallMessage> request;
-  std::ranges::copy(image, request.begin() + kPrologue);
-  const Errc sent = deliver(path, nullptr, {path.key(), path.hash, number, true, left_ms},
-                            std::span(request).first(kPrologue + image.size()), reply, size);
-  const auto answer =
-      sent == Errc::ok ? decode_call_answer(std::span(reply).first(std::min(size, reply.size()))) : std::nullopt;
+  std::optional<CallAnswer> answer;
+  const Errc sent = deliver(path, nullptr, {path.key(), path.hash, number, true, left_ms}, image, reply, answer);
   if (sent == Errc::timed_out && left_ms != 0) return;  // lost: a one-way call may be, once its deadline is over
   if (wanting(sent) || sent == Errc::call_lost) return;
-  if (!answer || answer->ended) path.ended.store(true, std::memory_order_release);
+  if (!answer || answer->ended) path.end();
 }
 
 PathService::Path::Path(PathService& service, HostAddress at, CallAccounts counted_in, std::uint64_t of,
@@ -311,7 +308,7 @@ void PathService::let_go(Path& path) noexcept {
 void PathService::client_gone(std::uint64_t binding) noexcept {
   Unbinds unbinds;
   const auto tell = [&](const Path& path) {
-    if (path.key() == BindingKey() || path.ended.load(std::memory_order_acquire)) return;
+    if (path.key() == BindingKey() || path.has_ended()) return;
     unbinds.push_back({path.host, path.key(), options_.now()});
   };
   try {

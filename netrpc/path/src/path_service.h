@@ -54,6 +54,9 @@ class PathService {
     [[nodiscard]] const BindingKey& key() const noexcept { return unbind_.front().key; }
     /// The client's user. Not for the path to a group's member.
     [[nodiscard]] uid_t user() const noexcept { return claim_->user; }
+    /// No call on it reaches its server any more.
+    void end() noexcept { ended_.store(true, std::memory_order_release); }
+    [[nodiscard]] bool has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
     const HostAddress host;       ///< Or a group's address.
     const CallAccounts accounts;  ///< Empty for the path to a group's member.
@@ -61,7 +64,6 @@ class PathService {
     const std::uint64_t local_binding;        ///< The client's; the path ends with it. 0: to a group's member.
     std::unique_ptr<Members> members;         ///< Of a group. Null: it is a path to one host.
     std::unique_ptr<ForeignBinding> foreign;  ///< To a server that speaks another protocol; then there is no key.
-    std::atomic<bool> ended{false};           ///< No call on it reaches its server any more.
     /// When its client had gone. max(): it has not.
     mutable std::atomic<Clock::time_point> left{Clock::time_point::max()};
 
@@ -69,6 +71,7 @@ class PathService {
     friend class PathService;
     PathService& service_;
     std::unique_ptr<Claim> claim_;
+    std::atomic<bool> ended_{false};
     std::uint64_t asked_ = 0;  ///< The last round of ping() that has asked about it.
     Unbinds unbind_;           ///< One element, made with the path, so that the path's end needs no memory.
   };
@@ -161,6 +164,8 @@ class PathService {
 
   // Of groups (group_paths.cpp).
 
+  /// Those that there are now. To be released without the lock.
+  [[nodiscard]] std::vector<std::shared_ptr<Path>> paths_to_groups() const;
   /// Binds at all members that are there; an error if there is none.
   [[nodiscard]] Status bind_members(const CallContext& context, const std::shared_ptr<Path>& path, std::string name,
                                     Group group, const Needed& needed, BindMessage message);
@@ -185,7 +190,8 @@ class PathService {
     return [this, &path] { return options_.now() - path.left.load() > options_.silence; };
   }
   [[nodiscard]] Errc deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
-                             std::span<std::byte> request, std::span<std::byte> reply, std::size_t& size);
+                             std::span<const std::byte> image, std::span<std::byte> reply,
+                             std::optional<CallAnswer>& answer);
   void ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, std::chrono::milliseconds usual);
 
   /// Whether this host could not send a command.

@@ -6,7 +6,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "astack_patience.h"
 #include "lrpc/detail/server/run.h"
@@ -60,7 +59,7 @@ class ServedHosts::Served {
     share_ = {{&commands, 1, std::min(most, hosts_.options_.max_commands_per_host)}, {&hosts_.commands_, 1, all}};
     // A PING that is not served says nothing of what the host knows: it drops none of its bindings.
     if (!share_.granted() && command == Command::ping) host().names_all = false;
-    if (!share_.granted() && unused()) hosts_.hosts_.erase(at_);
+    if (!share_.granted() && host().unused()) hosts_.hosts_.erase(at_);
   }
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
@@ -70,15 +69,13 @@ class ServedHosts::Served {
     std::lock_guard lock(hosts_.mutex_);
     // The host is there: sweep() removes none with commands under way.
     share_.give();
-    if (unused()) hosts_.hosts_.erase(at_);
+    if (host().unused()) hosts_.hosts_.erase(at_);
   }
   [[nodiscard]] bool granted() const noexcept { return share_.granted(); }
   /// Precondition: granted().
   [[nodiscard]] Host& host() const noexcept { return at_->second; }
 
  private:
-  [[nodiscard]] bool unused() const noexcept { return host().commands.amount() == 0 && host().bindings.empty(); }
-
   ServedHosts& hosts_;
   Hosts::iterator at_;
   Share share_;
@@ -102,26 +99,25 @@ std::uint16_t ServedHosts::serve(const Principal& from, Arrival arrived, std::ui
   }
   const Served served(*this, from, static_cast<Command>(command));
   if (!served.granted()) return refused(Errc::limit_reached);
+  Host& host = served.host();
+  std::optional<std::size_t> answered;
   switch (static_cast<Command>(command)) {
     case Command::bind:
-      if (const auto message = decode_bind(request))
-        return size = bind(from, served.host(), arrived, *message, reply), std::uint16_t{0};
+      if (const auto message = decode_bind(request)) answered = bind(from, host, arrived, *message, reply);
       break;
     case Command::call:
-      if (const auto message = decode_call(request))
-        return size = call(served.host(), *message, false, reply), std::uint16_t{0};
+      if (const auto message = decode_call(request)) answered = call(host, *message, false, reply);
       break;
     case Command::group_call:
-      if (const auto message = decode_group_call(request, boot_))
-        return size = call(served.host(), *message, true, reply), std::uint16_t{0};
+      if (const auto message = decode_group_call(request, boot_)) answered = call(host, *message, true, reply);
       break;
     case Command::unbind: break;  // see above
     case Command::ping:
-      if (const auto message = decode_ping(request))
-        return size = ping(served.host(), arrived, *message, reply), std::uint16_t{0};
+      if (const auto message = decode_ping(request)) answered = ping(host, arrived, *message, reply);
       break;
   }
-  return refused(Errc::bad_message);
+  size = answered.value_or(0);
+  return answered ? std::uint16_t{0} : refused(Errc::bad_message);
 }
 
 /// A host that has another boot id than before has forgotten its bindings: they move to `gone`, which the caller
@@ -170,12 +166,10 @@ std::size_t ServedHosts::bind(const Principal& from, Host& host, Arrival arrived
     }
   }
   gone.reset();
-  ImportOptions import;
-  import.nameserver = options_.nameserver;
-  import.supply = AStackSupply::fail;  // call() waits itself, with the caller's limit
+  // call() waits for A-stacks itself, with the caller's limit.
+  ImportOptions import{.nameserver = options_.nameserver, .supply = AStackSupply::fail};
   if (message.wait_ms != 0 && waits.granted()) import.timeout = std::min(milliseconds(message.wait_ms), kLongestWait);
   auto binding = client::RawBinding::import(message.name, message.interface.view(), from, import);
-
   if (!binding) return refused(for_strangers(binding.error()));
   std::shared_ptr<Remote> remote;  // destroyed after the lock
   std::lock_guard lock(mutex_);
@@ -261,7 +255,7 @@ void ServedHosts::unbind(const Principal& from, const BindingKey& key) {
   const auto found = bindings.find(key.id);
   if (found == bindings.end() || found->second->key != key) return;
   gone.bindings.insert(bindings.extract(found));
-  if (bindings.empty() && host->second.commands.amount() == 0) hosts_.erase(host);
+  if (host->second.unused()) hosts_.erase(host);
 }
 
 std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& message, std::span<std::byte> reply) {
@@ -292,7 +286,7 @@ void ServedHosts::forget(HostAddress address, Arrival last) {
       host->second.boot = 0;
       host->second.since = last + 1;
     }
-    host = meant && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
+    host = meant && host->second.unused() ? hosts_.erase(host) : std::next(host);
   }
 }
 
@@ -309,7 +303,7 @@ void ServedHosts::sweep(Clock::time_point now) {
     }
     // A command that is being served keeps the host, but not its bindings. A host with neither is not remembered,
     // whatever `forget` is.
-    host = bindings.empty() && host->second.commands.amount() == 0 ? hosts_.erase(host) : std::next(host);
+    host = host->second.unused() ? hosts_.erase(host) : std::next(host);
   }
 }
 

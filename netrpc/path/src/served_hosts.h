@@ -51,6 +51,7 @@ class ServedHosts {
   using HostKey = std::tuple<HostAddress, shim::HostAuthentication, std::string>;
   /// To find a host without allocating.
   [[nodiscard]] static auto key_of(const Principal& who) { return std::tie(who.host, who.authentication, who.key); }
+  using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
   struct Host {
     std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
     Arrival since = 0;       ///< Commands that arrived before are of earlier lives, unless they say `boot`.
@@ -59,9 +60,9 @@ class ServedHosts {
     Holding commands;        ///< Being served.
     Holding binds;           ///< Of those, BINDs that may still succeed.
     Holding waiting;         ///< Of those, BINDs that may wait for their name.
-    std::map<std::uint64_t, std::shared_ptr<Remote>> bindings;
+    Bindings bindings;
+    [[nodiscard]] bool unused() const noexcept { return commands.amount() == 0 && bindings.empty(); }
   };
-  using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
   /// Bindings that no host has any more. Map nodes move in, which needs no memory. Destroyed outside of the lock, at
   /// the end of a scope: that may wait for the library's watcher. Calls in them that are under way end.
   struct Gone {

@@ -172,13 +172,13 @@ class Attack {
     const std::vector<std::byte> arguments = image(input);
     const std::uint32_t limit_ms = input.byte() % 4 == 0 ? 1000 : 0;
     Room room(kMaxImage);
-    const bool ended = path->ended.load();
+    const bool ended = path->has_ended();
     const auto done = service_.Call(client.caller->context(), *path, input.byte(), limit_ms, arguments, room.buffer);
     require(bool(done) && room.buffer.size() <= kMaxImage, "a call returns");
     if (client.to_group) return require(!done->ended, "a path to a group ends with its client");
     require(!ended || (done->ended && done->status == server::failed(Errc::binding_revoked)),
             "a path that has ended stays so");
-    require(done->ended == path->ended.load(), "a client is told that its path has ended");
+    require(done->ended == path->has_ended(), "a client is told that its path has ended");
   }
 
   void call_all(Client& client, Input& input) {
@@ -215,7 +215,7 @@ class Attack {
     hosts_.begin_round();
     std::set<std::uint64_t> ended_before;
     for (Client& one : clients_)
-      if (const auto path = one.caller->object<PathService::Path>(one.handle); path != nullptr && path->ended.load())
+      if (const auto path = one.caller->object<PathService::Path>(one.handle); path != nullptr && path->has_ended())
         ended_before.insert(one.caller->id());
     std::mutex mutex;
     std::vector<std::uint64_t> ended;
@@ -228,7 +228,7 @@ class Attack {
       const auto found = std::ranges::find_if(clients_, [&](const Client& one) { return one.caller->id() == binding; });
       require(found != clients_.end(), "what ends is a client's binding");
       const auto path = found->caller->object<PathService::Path>(found->handle);
-      require(path != nullptr && path->ended.load() && !found->to_group, "it has a path to a host, which has ended");
+      require(path != nullptr && path->has_ended() && !found->to_group, "it has a path to a host, which has ended");
       require(ended_before.contains(binding) || !hosts_.said_alive(path->host, path->key()),
               "a binding does not end that its host says to be alive");
       come(*found);
