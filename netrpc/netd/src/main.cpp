@@ -293,12 +293,6 @@ void reread_keys(Daemon& daemon) {
   spdlog::info("{}", keys->empty() ? "no layer reads keys" : *keys);
 }
 
-/// In the sandbox only an existing file can be written. Empty name: nothing to do.
-bool make_state_file(const std::string& file) {
-  if (file.empty()) return true;
-  return static_cast<bool>(open_state_file(file, 0));
-}
-
 /// False: a signal that ends the daemon has come, before or meanwhile.
 bool wait_for_port(const lrpc::Error& taken, std::chrono::milliseconds pause) {
   static bool told = false;
@@ -327,8 +321,9 @@ int serve(CommandLine& line) {
   };
   line.daemon.sandbox = line.common.sandbox != "off";
   line.daemon.sandbox_required = line.common.sandbox == "required";
-  if (!make_state_file(line.daemon.state_file))
-    return complain("--state: cannot write " + line.daemon.state_file + ": " + std::strerror(errno));
+  // In the sandbox only an existing file can be written.
+  if (const std::string& file = line.daemon.state_file; !file.empty() && !open_state_file(file, 0))
+    return complain("--state: cannot write " + file + ": " + std::strerror(errno));
   line.daemon.noticed = [main = ::pthread_self()] { ::pthread_kill(main, kNoticed); };
   line.daemon.short_of_memory = &lrpc::reserve::short_of_memory;
   line.daemon.waits_for_port = wait_for_port;

@@ -26,6 +26,8 @@ constexpr netrpc::Duration kForget = std::chrono::seconds(60);
 constexpr netrpc::Duration kLook = std::chrono::seconds(5);
 /// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
 constexpr std::size_t kSmallReply = 1500;
+/// With command 0: all of them.
+constexpr netrpc::ParticipantSet kAnyone{.protocol = netrpc::protocol_numbers::kNetworkPath, .local = {}, .remote = {}};
 
 /// A refusal that a peer has sent.
 Errc refused_with(std::uint16_t code) noexcept {
@@ -62,17 +64,14 @@ NetworkService::NetworkService(netrpc::Host& host, netrpc::Protocol& below, std:
 
 NetworkService::~NetworkService() {
   self_.reset();
-  auto left = workers_.left();
-  left.clear();
+  (void)workers_.left();
 }
 
 Status NetworkService::enable() {
-  netrpc::ParticipantSet anyone;  // command 0: all of them
-  anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
-  if (auto enabled = below_.open_enable(*this, anyone); !enabled) return enabled;
+  if (auto enabled = below_.open_enable(*this, kAnyone); !enabled) return enabled;
   enabled_ = true;
   for (netrpc::Protocol* const group : groups_)
-    if (auto enabled = group->open_enable(*this, anyone); !enabled) return enabled;
+    if (auto enabled = group->open_enable(*this, kAnyone); !enabled) return enabled;
   return {};
 }
 
@@ -91,15 +90,12 @@ void NetworkService::stop_serving() noexcept {
     const Shepherd inside(host().monitor());
     serving_ = false;
     if (!std::exchange(enabled_, false)) return;
-    netrpc::ParticipantSet anyone;
-    anyone.protocol = netrpc::protocol_numbers::kNetworkPath;
-    below_.open_disable(*this, anyone);
-    for (netrpc::Protocol* const group : groups_) group->open_disable(*this, anyone);
+    below_.open_disable(*this, kAnyone);
+    for (netrpc::Protocol* const group : groups_) group->open_disable(*this, kAnyone);
   }
   workers_.stop();
   const Shepherd inside(host().monitor());
-  auto left = workers_.left();
-  left.clear();
+  (void)workers_.left();
   (void)host().engine().wait(
       host(), [this] { return served_by_receivers_ == 0; }, Time::max());
   service_ = nullptr;

@@ -64,17 +64,16 @@ void Workers::work() noexcept {
       hosts_.pop_front();
       lock.unlock();
       rebooted_(host);
-    } else {
-      Command command = turns_.next();
-      const netpath::HostAddress from = command.from.host;
-      one_more_locked();  // a command that has ended may let more than one begin
-      lock.unlock();
-      serve_(std::move(command));
       lock.lock();
-      turns_.done(from);
       continue;
     }
+    Command command = turns_.next();
+    const netpath::HostAddress from = command.from.host;
+    one_more_locked();  // a command that has ended may let more than one begin
+    lock.unlock();
+    serve_(std::move(command));
     lock.lock();
+    turns_.done(from);
   }
 }
 

@@ -82,10 +82,7 @@ SunService::SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below,
 SunService::~SunService() { drop_left(); }
 
 void SunService::drop_left() noexcept {
-  for (const auto& one : served_) {
-    auto left = one->workers.left();
-    left.clear();
-  }
+  for (const auto& one : served_) (void)one->workers.left();
 }
 
 Status SunService::enable() {

@@ -2,7 +2,6 @@
 // threads of their own, by servers that know nothing of Sun RPC (netrpc/sun).
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
