@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <condition_variable>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <new>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -176,8 +175,7 @@ Result<client::RawBinding> ServedProgram::import_in_turn(const InterfaceId& inte
 }
 
 Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::import_for(const shim::Principal& from) {
-  ImportOptions import;
-  import.nameserver = options_.nameserver;
+  const ImportOptions import{.nameserver = options_.nameserver};
   const auto described = client::RawBinding::describe(options_.name, import);
   if (!described) return described.error();
   if (Status learned = learn(*described); !learned) return learned.error();

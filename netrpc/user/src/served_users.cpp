@@ -16,13 +16,9 @@ ServerOptions without_growth(ServerOptions options) {
 
 }  // namespace
 
-ServedUsers::ServedUsers(ServerOptions options)
-    : server_(std::make_unique<Server>(without_growth(std::move(options)))) {}
+ServedUsers::ServedUsers(ServerOptions options) : server_(without_growth(std::move(options))) {}
 
-ServedUsers::~ServedUsers() {
-  stop();
-  server_.reset();
-}
+ServedUsers::~ServedUsers() { stop(); }
 
 void ServedUsers::stop() noexcept {
   const std::lock_guard lock(mutex_);
@@ -38,22 +34,20 @@ UserService& ServedUsers::add(UserObject& user) {
 }
 
 ExportOptions ServedUsers::offer(UserService& service) {
-  ExportOptions options;
-  options.on_unbound = [&service](std::uint64_t binding) { service.unbound(binding); };
-  return options;
+  return {.on_unbound = [&service](std::uint64_t binding) { service.unbound(binding); }};
 }
 
 Status ServedUsers::serve(UserObject& user, std::function<Status(const ClientCredentials&)> authorise) {
   UserService& service = add(user);
   ExportOptions options = offer(service);
   options.authorise = std::move(authorise);
-  const auto exported = UserCalls::export_to(*server_, exported_name(user.options().name), service, std::move(options));
+  const auto exported = UserCalls::export_to(server_, exported_name(user.options().name), service, std::move(options));
   return exported ? Status() : Status(exported.error());
 }
 
 Status ServedUsers::serve_over(UserObject& user, UniqueFd socket) {
   UserService& service = add(user);
-  return UserCalls::serve_over(*server_, std::move(socket), service, offer(service));
+  return UserCalls::serve_over(server_, std::move(socket), service, offer(service));
 }
 
 }  // namespace lrpc::netuser

@@ -1,6 +1,5 @@
 #include "lrpc/netrpc/user/user_object.h"
 
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -9,15 +8,12 @@
 
 namespace lrpc::netuser {
 
-using netrpc::HostAddress;
 using netrpc::InstanceParts;
 using netrpc::Message;
 using netrpc::OptionType;
 using netrpc::ParticipantSet;
 using netrpc::Protocol;
 using netrpc::ProtocolKind;
-using netrpc::ProtocolNumber;
-using netrpc::Service;
 using netrpc::Session;
 using netrpc::SessionRef;
 namespace control = netrpc::control;
@@ -59,7 +55,7 @@ void UserObject::detach() noexcept {
   wake_all();
 }
 
-Result<SessionNumber> UserObject::open_below(HostAddress host, std::uint16_t port) {
+Result<SessionNumber> UserObject::open_below(netrpc::HostAddress host, std::uint16_t port) {
   if (sessions_.size() - passive_.size() >= options_.sessions)
     return Error{Errc::limit_reached, "'" + options_.name + "' has as many sessions as it may have"};
   if (this->host().short_of_memory()) return Error{Errc::limit_reached, "the graph's process is short of memory"};
@@ -180,7 +176,7 @@ Result<UserOptions> user_options(const netrpc::Options& options) {
   const auto wrong = [](std::string why) { return Error{Errc::invalid_argument, std::move(why)}; };
   const auto number = options.number("number", 0);
   if (number < 240 || number > 252) return wrong("number is not from 240 to 252: lrpc's own protocols have the others");
-  made.number = static_cast<ProtocolNumber>(number);
+  made.number = static_cast<netrpc::ProtocolNumber>(number);
   made.name = options.text("name");
   if (made.name.empty()) return wrong("name is empty: processes find it by its name");
   if (!shim::valid_name(exported_name(made.name)))
@@ -208,7 +204,7 @@ ProtocolKind user_kind() {
   ProtocolKind kind;
   kind.name = "USER";
   kind.summary = "a process of this machine, which is the protocol";
-  kind.below = {{"the protocol that the process uses", Service::datagram}};
+  kind.below = {{"the protocol that the process uses", netrpc::Service::datagram}};
   kind.tells_ports_apart = true;
   kind.options = {
       {"name", OptionType::text, "under which processes find it", true},

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "lrpc/netrpc/user/user_object.h"
@@ -40,7 +39,7 @@ class ServedUsers {
   std::mutex mutex_;
   bool stopping_ = false;
   std::vector<std::unique_ptr<UserService>> services_;
-  std::unique_ptr<Server> server_;
+  Server server_;
 };
 
 }  // namespace lrpc::netuser
