@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "report/statistics.h"
+#include "report/table.h"
 
 namespace lrpc::bench {
 
 std::string Delays::missed() const {
   // Not `> bar`: without delays the figures are NaN, and that must count as missed.
-  const bool median_missed = !(waited.median <= kMedianDelayBar);
-  const bool worst_missed = !(waited.max <= kWorstDelayBar);
-  if (median_missed && worst_missed) return "median worst";
-  if (median_missed) return "median";
-  return worst_missed ? "worst" : "";
+  MissedBars bars;
+  bars.add(!(waited.median <= kMedianDelayBar), "median");
+  bars.add(!(waited.max <= kWorstDelayBar), "worst");
+  return bars.names();
 }
 
 Delays delays_of(std::span<const double> signed_ns) {

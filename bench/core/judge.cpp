@@ -49,17 +49,12 @@ std::size_t index_of_best(std::span<const double> medians) noexcept {
 }
 
 std::string Verdict::missed() const {
-  std::string text;
-  const auto add = [&](bool met, std::string_view bar) {
-    if (met) return;
-    if (!text.empty()) text += ' ';
-    text += bar;
-  };
-  add(median_met(), "median");
-  add(p99_met(), "p99");
-  add(plain_mean_met(), "mean/f");
-  add(plain_p99_met(), "p99/f");
-  return text;
+  MissedBars bars;
+  bars.add(!median_met(), "median");
+  bars.add(!p99_met(), "p99");
+  bars.add(!plain_mean_met(), "mean/f");
+  bars.add(!plain_p99_met(), "p99/f");
+  return bars.names();
 }
 
 Verdict judge(const Timing& adaptive, const Timing& best, const std::optional<Timing>& plain) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "report/statistics.h"
+#include "report/table.h"
 
 namespace lrpc::bench {
 namespace {
@@ -17,21 +18,8 @@ bool is_alone(Situation situation) {
   return situation == Situation{.name = situation.name};
 }
 
-class Missed {
- public:
-  void add(bool missed, std::string_view bar) {
-    if (!missed) return;
-    if (!names_.empty()) names_ += ' ';
-    names_ += bar;
-  }
-  [[nodiscard]] const std::string& names() const { return names_; }
-
- private:
-  std::string names_;
-};
-
 void judge_alone(const Situation& situation, const Comparison& all, const Runs& ours, const Timing& plain,
-                 Missed& missed) {
+                 MissedBars& missed) {
   const bool pauses = situation.think.count() != 0 || situation.sleep.count() != 0;
   if (pauses) {
     const bool is_short = situation.sleep.count() == 0 && situation.think <= std::chrono::microseconds(10);
@@ -115,7 +103,7 @@ Comparison compare(const Situation& situation, const AllRuns& all, const TickClo
   result.best_bad_runs = bad_runs(all[result.best]);
 
   const bool beside_hogs = situation.hogs != 0;
-  Missed missed;
+  MissedBars missed;
   const Verdict verdict = judge(result.ours, result.fixed, beside_hogs ? std::optional(plain) : std::nullopt);
   missed.add(!verdict.all_met(), verdict.missed());
   if (is_alone(situation)) judge_alone(situation, result, ours, plain, missed);

@@ -138,7 +138,7 @@ class Scale {
 
   void report(std::uint32_t alive, const Footprint& bound, const Footprint& called, const Figures& figures) {
     std::vector<std::string> cells{std::string(name(placement_)), fmt::format("{}", alive)};
-    std::string missed;
+    MissedBars missed;
     const std::uint32_t idle = alive - 1;
     if (idle > 0) {
       const PerBinding before = per_binding(none_, bound, idle);
@@ -152,7 +152,7 @@ class Scale {
       }
       emit_json("memory per binding", "KiB", alive, Figures::exactly(after.judged(), idle));
       emit_json("bind", "ns", alive, Figures::exactly(us * 1000, crowd_->imports()));
-      if (idle >= 99 && after.judged() > kKibBar) missed = "memory";
+      missed.add(idle >= 99 && after.judged() > kKibBar, "memory");
     } else {
       cells.resize(cells.size() + 7, "-");
     }
@@ -160,8 +160,8 @@ class Scale {
     cells.push_back(number(figures.median));
     cells.push_back(number(figures.floor));
     cells.push_back(ratio(figures.ratio));
-    if (idle > 0 && figures.ratio.value_or(0) > kLatencyBar) missed += missed.empty() ? "latency" : " latency";
-    cells.push_back(missed);
+    missed.add(idle > 0 && figures.ratio.value_or(0) > kLatencyBar, "latency");
+    cells.push_back(missed.names());
     table_.print(cells);
     emit_json("Null", "ns", alive, figures);
   }

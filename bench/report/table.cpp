@@ -55,6 +55,12 @@ std::string ratio(std::optional<double> value) {
   return fmt::format("{:.{}f}", *value, *value < 0.1 ? 4 : *value < 100 ? 2 : 0);
 }
 
+void MissedBars::add(bool missed, std::string_view bar) {
+  if (!missed) return;
+  if (!names_.empty()) names_ += ' ';
+  names_ += bar;
+}
+
 std::vector<Column> row_columns() {
   return {{"system", -9}, {"gate", -8},    {"placement", -9},  {"test", -16}, {"min", 8},
           {"median", 8},  {"p99", 9},      {"max", 10},        {"floor", 8},  {"ratio", 7},

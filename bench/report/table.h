@@ -31,6 +31,16 @@ class Table {
 [[nodiscard]] std::string number(std::optional<double> value);
 [[nodiscard]] std::string ratio(std::optional<double> value);
 
+/// The names of the bars that a row misses, for its last cell: "median p99".
+class MissedBars {
+ public:
+  void add(bool missed, std::string_view bar);
+  [[nodiscard]] const std::string& names() const noexcept { return names_; }
+
+ private:
+  std::string names_;
+};
+
 /// The columns of every table of timed rows, and a row's cells.
 [[nodiscard]] std::vector<Column> row_columns();
 [[nodiscard]] std::vector<std::string> row_cells(const Row& row);
