@@ -111,14 +111,8 @@ void async(Session& session) {
   print_intro("Calls in flight: throughput of calls that are started now and finished later",
               "Null calls of one thread, so many in flight at a time; ns a call, millions of calls a second, and how "
               "many times the throughput of synchronous calls, which take turns with them in the same run.");
-  const Table table({{"gate", -10},
-                     {"placement", -10},
-                     {"in flight", 9},
-                     {"ns a call", 9},
-                     {"sync ns", 8},
-                     {"M calls/s", 9},
-                     {"x sync", 7}});
-  table.print_head();
+  const Table table{{"gate", -10},  {"placement", -10}, {"in flight", 9}, {"ns a call", 9},
+                    {"sync ns", 8}, {"M calls/s", 9},   {"x sync", 7}};
   rows(session, table, shim::Gate::exchange, Placement::two_cores);
   rows(session, table, shim::Gate::handoff, Placement::one_core);
 }

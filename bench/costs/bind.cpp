@@ -86,7 +86,6 @@ void bind_cost(Session& session) {
           "The first call finds an E-stack that stands by, if that of an earlier binding is idle by then.",
           kBinds));
   const Table table(row_columns());
-  table.print_head();
   session.check(run(session, table));
 }
 

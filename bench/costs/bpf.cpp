@@ -83,8 +83,7 @@ Status run(Session& session) {
   std::vector<double> with((*samples)->with, (*samples)->with + rounds);
   std::vector<double> added;
   for (std::size_t i = 0; i < without.size(); ++i) added.push_back((with[i] - without[i]) / 2);
-  const Table table({{"what", -44}, {"median", 9}, {"min", 9}, {"max", 9}});
-  table.print_head();
+  const Table table{{"what", -44}, {"median", 9}, {"min", 9}, {"max", 9}};
   const auto print = [&](std::string what, const std::vector<double>& ns) {
     table.print({std::move(what), number(median(ns)), number(quantile(ns, 0)), number(quantile(ns, 1))});
   };

@@ -69,19 +69,10 @@ void death(Session& session) {
                           "under \"before\". \"from signal\": the median from the signal that ends it, teardown by the "
                           "kernel included. Bars, on an idle machine: median {:g} us, worst {:g} us.",
                           kMedianDelayBar / 1000, kWorstDelayBar / 1000));
-  const Table table({{"who hears", -20},
-                     {"gate", -8},
-                     {"way", -12},
-                     {"deaths", 6},
-                     {"before", 6},
-                     {"median", 8},
-                     {"p99", 8},
-                     {"worst", 8},
-                     {"from signal", 11},
-                     {"bars", -6}});
   auto nameserver = PrivateNameserver::start();
   if (!nameserver) return session.fail(nameserver.error().message());
-  table.print_head();
+  const Table table{{"who hears", -20}, {"gate", -8}, {"way", -12}, {"deaths", 6},       {"before", 6},
+                    {"median", 8},      {"p99", 8},   {"worst", 8}, {"from signal", 11}, {"bars", -6}};
   const Seats seats = session.cores().seats(Placement::unpinned);
   const int full = session.quick() ? kQuickDeaths : kDeaths;
   std::optional<double> floor;

@@ -262,7 +262,6 @@ void hostile_users(Session& session) {
       "its client. The bar for each is 100 ms at most.");
   if (::geteuid() != 0) return fmt::print("Skipped: only root can be several users.\n");
   const Table table(row_columns());
-  table.print_head();
   for (const Crowd& crowd : kCrowds) {
     if (interrupted()) return;
     session.check(run(session, table, crowd));

@@ -64,9 +64,7 @@ void idle(Session& session) {
               "Two clients call for a second, back to back, on every processor. Half a second later the books are "
               "opened; nobody calls any more. clock ticks: utime + stime, the bar is none. sleeps: voluntary context "
               "switches, each the end of a turn on a processor.");
-  const Table table(
-      {{"process", -10}, {"threads", 7}, {"clock ticks", 11}, {"us", 9}, {"sleeps", 7}, {"preempted", 9}});
-  table.print_head();
+  const Table table{{"process", -10}, {"threads", 7}, {"clock ticks", 11}, {"us", 9}, {"sleeps", 7}, {"preempted", 9}};
   session.check(run(session, table));
 }
 

@@ -59,8 +59,7 @@ Result<double> instructions_per_call(const std::string& test, const PrivateDirec
 Status count_all(Session& session, const PrivateDirectory& directory) {
   auto loop = instructions_per_call("loop", directory);
   if (!loop) return loop.error();
-  const Table table({{"call", -28}, {"instructions", 13}, {"bar", 6}, {"paper", 6}, {"", -10}});
-  table.print_head();
+  const Table table{{"call", -28}, {"instructions", 13}, {"bar", 6}, {"paper", 6}, {"", -10}};
   for (const auto& [test, label, bar] : kTests) {
     const bool plain = test == "plain";
     Row row{.bench = "instructions",

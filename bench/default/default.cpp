@@ -15,26 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::vector<Column> columns() {
-  return {{"situation", -kLongestName},
-          {"median", 8},
-          {"mean", 8},
-          {"worst", 8},
-          {"p99", 8},
-          {"max us", 7},
-          {"best", -8},
-          {"median", 8},
-          {"x median", 8},
-          {"x mean", 7},
-          {"x p99", 6},
-          {"bad %", 6},
-          {"worst", 6},
-          {"bad runs", 8},
-          {"first ms", 8},
-          {"others", 7},
-          {"missed", -8}};
-}
-
 /// The gates alternate, so that the host influences all alike.
 Result<AllRuns> run_all(Session& session, const Situation& situation, int rounds) {
   const auto length = session.quick() ? 250ms : 300ms;
@@ -90,8 +70,23 @@ void run(Session& session, const std::vector<Situation>& situations, int rounds)
                   "work, or a build for a file, to the same beside callers that sleep (`Gate::sleep`). missed: these "
                   "bars, and those of bench/README.md.",
                   kMedianBar, kP99Bar, kGoodFactor, kBadShareBar));
-  const Table table(columns());
-  table.print_head();
+  const Table table{{"situation", -kLongestName},
+                    {"median", 8},
+                    {"mean", 8},
+                    {"worst", 8},
+                    {"p99", 8},
+                    {"max us", 7},
+                    {"best", -8},
+                    {"median", 8},
+                    {"x median", 8},
+                    {"x mean", 7},
+                    {"x p99", 6},
+                    {"bad %", 6},
+                    {"worst", 6},
+                    {"bad runs", 8},
+                    {"first ms", 8},
+                    {"others", 7},
+                    {"missed", -8}};
   Shown shown;
   for (const Situation& situation : situations) {
     if (interrupted()) return;

@@ -72,9 +72,8 @@ Result<AllLives> live_all(Session& session, int turns) {
 }
 
 void show(Session& session, const AllLives& all) {
-  const Table table(
-      {{"process", -8}, {"ms", 7}, {"mean", 7}, {"p99", 7}, {"above nothing", 13}, {"import us", 9}, {"call us", 8}});
-  table.print_head();
+  const Table table{{"process", -8},       {"ms", 7},        {"mean", 7},   {"p99", 7},
+                    {"above nothing", 13}, {"import us", 9}, {"call us", 8}};
   std::array<Timing, std::tuple_size_v<AllLives>> timings;
   std::vector<double> above(all.size());
   for (std::size_t kind = 0; kind < all.size(); ++kind) {

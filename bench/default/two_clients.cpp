@@ -43,9 +43,7 @@ Result<std::array<OfGates, kClients.size()>> run_all(Session& session, int round
 }
 
 void show(Session& session, const std::array<OfGates, kClients.size()>& all) {
-  const Table table(
-      {{"gate", -8}, {"1: calls/s", 11}, {"a processor s", 13}, {"2: calls/s", 11}, {"a processor s", 13}});
-  table.print_head();
+  const Table table{{"gate", -8}, {"1: calls/s", 11}, {"a processor s", 13}, {"2: calls/s", 11}, {"a processor s", 13}};
   std::vector<double> alone;     // of the fixed gates: calls per processor second
   std::vector<double> together;  // of the fixed gates: calls per second
   for (std::size_t gate = 0; gate < kDefaultAndFixed.size(); ++gate) {

@@ -72,8 +72,7 @@ void components(Session& session) {
               "The paper's are microseconds on a Sun 3/75; \"times\" is how often ours goes into it.");
   const Seats seats = session.cores().seats(Placement::one_core);
   const OneProcessor here(seats.client);
-  const Table table({{"component", -64}, {"ns", 9}, {"paper us", 8}, {"times", 7}});
-  table.print_head();
+  const Table table{{"component", -64}, {"ns", 9}, {"paper us", 8}, {"times", 7}};
   session.check(measure(session, table, kernel_components(seats)));
   table.print_line();
   session.check(measure(session, table, graph_components()));

@@ -178,16 +178,8 @@ Status measure(Session& session) {
       subjects.push_back({fmt::format("{}", size), [&one, size] { return one->once(size); }});
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
   if (interrupted()) return {};
-  const Table table({{"bytes", -6},
-                     {"UDP, ns", 9},
-                     {"+CP-P, ns", 10},
-                     {"a handler", 10},
-                     {"+CP-T, ns", 10},
-                     {"a handler", 10},
-                     {"paper: UDP, ms", 15},
-                     {"+CP-P, ms", 10},
-                     {"+CP-T, ms", 10}});
-  table.print_head();
+  const Table table{{"bytes", -6},     {"UDP, ns", 9},         {"+CP-P, ns", 10}, {"a handler", 10}, {"+CP-T, ns", 10},
+                    {"a handler", 10}, {"paper: UDP, ms", 15}, {"+CP-P, ms", 10}, {"+CP-T, ms", 10}};
   for (std::size_t i = 0; i < std::size(kSizes); ++i) {
     const std::size_t at = 3 * i;
     const auto each = [&](std::size_t layer) {

@@ -142,8 +142,7 @@ Status measure(Session& session) {
   }
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 20 : 200, 2ms);
   if (interrupted()) return {};
-  const Table table({{"carrier", -30}, {"listeners", 9}, {"bytes", 6}, {"ns", 9}, {"each, ns", 9}});
-  table.print_head();
+  const Table table{{"carrier", -30}, {"listeners", 9}, {"bytes", 6}, {"ns", 9}, {"each, ns", 9}};
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (measured.blocks[i].empty()) return Error{Errc::call_failed, subjects[i].name + ": a message was lost"};
     const double each = measured.median_of(i) / static_cast<double>(all[i].listeners);

@@ -118,9 +118,8 @@ Status measure(Session& session) {
   }
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 50 : 500, 1ms);
   if (interrupted()) return {};
-  const Table table(
-      {{"configuration", -42}, {"servers", 7}, {"ns", 9}, {"to Sun RPC", 10}, {"paper: ms", 9}, {"to Sun RPC", 10}});
-  table.print_head();
+  const Table table{{"configuration", -42}, {"servers", 7},   {"ns", 9},
+                    {"to Sun RPC", 10},     {"paper: ms", 9}, {"to Sun RPC", 10}};
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& [configuration, servers, made] = all[i];
     if (measured.blocks[i].empty()) return Error{Errc::call_failed, subjects[i].name + ": a call has failed"};

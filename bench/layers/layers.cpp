@@ -64,12 +64,11 @@ Result<std::optional<Alternated>> measure(Session& session, std::span<const Laye
   if (interrupted()) return std::optional<Alternated>();
   std::size_t longest = 30;
   for (const LayerRow& row : rows) longest = std::max(longest, row.stack.size());
-  const Table table({{"stack", -static_cast<int>(longest)},
-                     {"ns a round trip", 16},
-                     {"layer adds, ns", 15},
-                     {"paper, ms", 10},
-                     {"paper adds", 11}});
-  table.print_head();
+  const Table table{{"stack", -static_cast<int>(longest)},
+                    {"ns a round trip", 16},
+                    {"layer adds, ns", 15},
+                    {"paper, ms", 10},
+                    {"paper adds", 11}};
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     const LayerRow& layer = rows[i];
     const PaperStack& paper = stack(layer.stack).paper;
@@ -134,13 +133,8 @@ Status measure_auth(Session& session) {
   }
   const Alternated measured = alternate(subjects, session.clock(), session.quick() ? 100 : 1000, 1ms);
   if (interrupted()) return {};
-  const Table table({{"cipher", -18},
-                     {"request bytes", 14},
-                     {"without, ns", 12},
-                     {"with AUTH, ns", 14},
-                     {"AUTH adds, ns", 14},
-                     {"ratio", 7}});
-  table.print_head();
+  const Table table{{"cipher", -18},       {"request bytes", 14}, {"without, ns", 12},
+                    {"with AUTH, ns", 14}, {"AUTH adds, ns", 14}, {"ratio", 7}};
   for (std::size_t c = 0; c < ciphers.size(); ++c) {
     for (std::size_t i = 0; i < std::size(kSizes); ++i) {
       const std::size_t without = i * pairs.size();

@@ -64,9 +64,8 @@ Status measure(Session& session) {
   const auto kernel = measure_kernel(session);
   if (!kernel) return kernel.error();
   if (interrupted()) return {};
-  const Table table(
-      {{"open sessions", -13}, {"FRAGMENT-VIP, ns", 16}, {"to one", 7}, {"kernel UDP, ns", 16}, {"to one", 7}});
-  table.print_head();
+  const Table table{
+      {"open sessions", -13}, {"FRAGMENT-VIP, ns", 16}, {"to one", 7}, {"kernel UDP, ns", 16}, {"to one", 7}};
   for (std::size_t i = 0; i < std::size(kSessions); ++i) {
     table.print({fmt::format("{}", kSessions[i]), number(ours->median_of(i)), ratio(ours->ratio(i, 0)),
                  number(kernel->median_of(i)), ratio(kernel->ratio(i, 0))});

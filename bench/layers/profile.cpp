@@ -85,8 +85,7 @@ Status measure(Session& session, const PrivateDirectory& directory) {
     print_note("No debug information says whose the instructions are: configure with -DLRPC_BENCH_PROFILE=ON.");
     return {};
   }
-  const Table table({{"component", -32}, {"instructions", 13}, {"%", 7}, {"paper %", 8}});
-  table.print_head();
+  const Table table{{"component", -32}, {"instructions", 13}, {"%", 7}, {"paper %", 8}};
   for (const ComponentRow& row : kRows) {
     const double instructions = a_message(row.name == "other" ? "" : row.name);
     table.print({std::string(row.name), fmt::format("{:.1f}", instructions),

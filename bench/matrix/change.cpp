@@ -212,15 +212,8 @@ void change(Session& session) {
                           "calls to settle: until the median of {} calls, and of the next {} such windows, is within "
                           "{:g} of the steady state (bar {}). --svg writes the timelines.",
                           TimelineRecord::kCallsPerWindow, kSettled - 1, kReadaptedWithin, kReadaptedCalls));
-  const Table table({{"scenario", -10},
-                     {"what happens", -34},
-                     {"at ms", 6},
-                     {"steady", 9},
-                     {"p99", 9},
-                     {"calls to settle", 15},
-                     {"calls", 9},
-                     {"", -6}});
-  table.print_head();
+  const Table table{{"scenario", -10}, {"what happens", -34},   {"at ms", 6}, {"steady", 9},
+                    {"p99", 9},        {"calls to settle", 15}, {"calls", 9}, {"", -6}};
   for (const Change& one : kChanges) {
     if (!session.cores().has_two()) break;
     if (interrupted()) return;

@@ -89,12 +89,6 @@ const CellResult& best_fixed(const std::vector<CellResult>& results) {
   return find(results, kFixed[index_of_best(medians)]);
 }
 
-std::vector<Column> columns() {
-  return {{"load", -11},      {"placement", -9}, {"pace", -12}, {"clients", 7}, {"best", -8},    {"median", 8},
-          {"p99", 9},         {"adaptive", 8},   {"p99", 9},    {"mean", 8},    {"x median", 8}, {"x p99", 7},
-          {"futex mean", 10}, {"p99", 9},        {"x mean", 7}, {"x p99", 7},   {"missed", -10}};
-}
-
 std::vector<std::string> cell_names(const Cell& cell) {
   return {std::string(name(cell.load)), std::string(name(cell.placement)), std::string(name(cell.pace)),
           fmt::format("{}", cell.clients)};
@@ -148,7 +142,7 @@ void emit_json(Session& session, const Cell& cell, const std::vector<CellResult>
   }
 }
 
-void print_head() {
+void matrix_cells(Session& session) {
   print_intro(
       "The scenario matrix: Null, ns, the adaptive choice against the best fixed strategy",
       fmt::format(
@@ -158,14 +152,12 @@ void print_head() {
           "processor where it is pinned; every-core one pinned to each. weights: client in a control group of four "
           "times the server's weight. fifo: the client's thread is SCHED_FIFO.",
           kMedianBar, kP99Bar, kPlainMeanBar, kPlainP99Bar));
-}
-
-void matrix_cells(Session& session) {
-  print_head();
   const auto cells = cells_of(session.filter().cells(), session.quick(), session.cores().has_two());
   if (cells.empty()) return print_note("No cell matches.");
-  const Table table(columns());
-  table.print_head();
+  const Table table{{"load", -11},   {"placement", -9}, {"pace", -12},      {"clients", 7}, {"best", -8},
+                    {"median", 8},   {"p99", 9},        {"adaptive", 8},    {"p99", 9},     {"mean", 8},
+                    {"x median", 8}, {"x p99", 7},      {"futex mean", 10}, {"p99", 9},     {"x mean", 7},
+                    {"x p99", 7},    {"missed", -10}};
   std::vector<JudgedCell> judged;
   std::vector<std::pair<Load, std::string>> skipped;
   for (const Cell& cell : cells) {

@@ -85,17 +85,8 @@ void matrix_third_party(Session& session) {
                           "Beside it run, in turn, the adaptive choice, plain futexes and nobody. ratio: its p99 "
                           "beside adaptive to that beside futexes (bar {:g}).",
                           kThirdPartyBar));
-  const Table table({{"placement", -9},
-                     {"pace", -12},
-                     {"adaptive", 8},
-                     {"p99", 8},
-                     {"futexes", 8},
-                     {"p99", 8},
-                     {"nobody", 8},
-                     {"p99", 8},
-                     {"ratio", 6},
-                     {"missed", -6}});
-  table.print_head();
+  const Table table{{"placement", -9}, {"pace", -12}, {"adaptive", 8}, {"p99", 8},   {"futexes", 8},
+                    {"p99", 8},        {"nobody", 8}, {"p99", 8},      {"ratio", 6}, {"missed", -6}};
   CellFilter filter = session.filter().cells();
   filter.load = "idle";
   filter.clients = "one";

@@ -68,12 +68,6 @@ PerBinding per_binding(const Footprint& none, const Footprint& some, std::uint32
           (some.kernel.slab - none.kernel.slab) / n, (some.kernel.kernel_stacks - none.kernel.kernel_stacks) / n};
 }
 
-std::vector<Column> columns() {
-  return {{"placement", -9}, {"bindings", 8}, {"bind us", 8}, {"KiB bound", 9}, {"KiB called", 10},
-          {"user", 6},       {"tables", 6},   {"slab", 6},    {"stacks", 6},    {"E-stacks", 8},
-          {"Null ns", 8},    {"alone ns", 8}, {"ratio", 6},   {"missed", -12}};
-}
-
 class Scale {
  public:
   Scale(Session& session, const Table& table, Placement placement, std::uint32_t may_bind)
@@ -201,8 +195,9 @@ void scale(Session& session) {
       kKibBar, kLatencyBar, descriptors,
       descriptors < kWanted ? fmt::format(": that ends it at {} bindings", may_bind) : ""));
   fmt::print("\n");
-  const Table table(columns());
-  table.print_head();
+  const Table table{{"placement", -9}, {"bindings", 8}, {"bind us", 8}, {"KiB bound", 9}, {"KiB called", 10},
+                    {"user", 6},       {"tables", 6},   {"slab", 6},    {"stacks", 6},    {"E-stacks", 8},
+                    {"Null ns", 8},    {"alone ns", 8}, {"ratio", 6},   {"missed", -12}};
   for (const Placement placement : {Placement::one_core, Placement::two_cores}) {
     if (interrupted() || !session.wants(placement)) continue;
     session.check(Scale(session, table, placement, may_bind).run());

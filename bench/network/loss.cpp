@@ -120,9 +120,8 @@ void loss(Session& session) {
       "are empty. Medians of blocks of 200 ms measured in turns; the ratio is the median of paired ratios (the bar at "
       "10 %: 0.50).");
   if (const auto why = netrpc::test::why_no_namespaces()) return session.fail(*why);
-  const Table table(
-      {{"stack", -30}, {"callers", 8}, {"bytes", 6}, {"loss", 6}, {"without", 10}, {"with loss", 10}, {"ratio", 8}});
-  table.print_head();
+  const Table table{{"stack", -30},  {"callers", 8},    {"bytes", 6}, {"loss", 6},
+                    {"without", 10}, {"with loss", 10}, {"ratio", 8}};
   try {
     for (const Lossy& stack : kStacks) {
       if (interrupted()) return;

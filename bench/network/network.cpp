@@ -57,7 +57,6 @@ Alternated measure(Session& session, const Field& field, Placement placement, st
     columns.insert(columns.end(), {{"16k: MB/s", 10}, {"paper kB/s", 11}, {"us per 1k", 10}, {"paper ms", 9}});
   }
   const Table table(columns);
-  table.print_head();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t floor = index_of(rows, rows[i].floor);
     const PaperStack& paper = paper_of(rows[i].name);

@@ -115,17 +115,8 @@ Status calls_of_every_size(Session& session, Placement placement, std::string_vi
                            std::span<const PaperCall> rows) {
   auto pair = WirePair::create(stack("PAIRED-UDP"), session.cores().seats(placement));
   if (!pair) return pair.error();
-  const Table table({{"argument", 9},
-                     {"result", 7},
-                     {"us", 8},
-                     {"user us", 9},
-                     {"kernel us", 10},
-                     {"both: user", 11},
-                     {"kernel us", 10},
-                     {"paper ms", 10},
-                     {"user ms", 9},
-                     {"kernel ms", 10}});
-  table.print_head();
+  const Table table{{"argument", 9},    {"result", 7},     {"us", 8},        {"user us", 9}, {"kernel us", 10},
+                    {"both: user", 11}, {"kernel us", 10}, {"paper ms", 10}, {"user ms", 9}, {"kernel ms", 10}};
   for (const PaperCall& row : rows) {
     if (interrupted()) return {};
     const Cost cost = measure_calls(**pair, session.clock(), row.argument, row.result, session.quick() ? 5 : 50);
@@ -169,8 +160,7 @@ Status comparisons(Session& session, Placement placement) {
   }
   const Alternated times = alternate(subjects, session.clock(), session.quick() ? 30 : 200, 2ms);
   if (interrupted()) return {};
-  const Table table({{"protocol", -20}, {"us", 8}, {"to UDP", 8}, {"  paper, ms", -45}});
-  table.print_head();
+  const Table table{{"protocol", -20}, {"us", 8}, {"to UDP", 8}, {"  paper, ms", -45}};
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
     const double us = times.median_of(i) / 1000;
     table.print({std::string(kRows[i].name), number(us), ratio(times.ratio(i, 0)), "  " + std::string(kRows[i].paper)});

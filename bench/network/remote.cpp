@@ -134,16 +134,8 @@ void remote(Session& session) {
                   "The ratio is the median of the paired ratios; the bar of Null is {}.",
                   kBar));
   if (const auto why = netrpc::test::why_no_namespaces()) return session.fail(*why);
-  const Table table({{"path", -11},
-                     {"placement", -10},
-                     {"test", -9},
-                     {"us", 8},
-                     {"floor us", 9},
-                     {"ping-pong", 10},
-                     {"local", 8},
-                     {"ratio", 7},
-                     {"bar", 7}});
-  table.print_head();
+  const Table table{{"path", -11},     {"placement", -10}, {"test", -9}, {"us", 8}, {"floor us", 9},
+                    {"ping-pong", 10}, {"local", 8},       {"ratio", 7}, {"bar", 7}};
   for (const Path& path : kPaths) {
     for (const Placement placement : kPlacements) {
       if (interrupted()) return;

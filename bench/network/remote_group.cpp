@@ -142,8 +142,7 @@ Status measure(Session& session, Placement placement) {
   const auto outcome = measured_by_client<Outcome>(
       seats.client, [&](Outcome& figures) { return measure_all(session, **hosts, figures); });
   if (!outcome) return outcome.error();
-  const Table table({{"placement", -10}, {"called", -12}, {"members", 7}, {"us", 8}, {"to one host", 11}});
-  table.print_head();
+  const Table table{{"placement", -10}, {"called", -12}, {"members", 7}, {"us", 8}, {"to one host", 11}};
   for (std::size_t row = 0; row < kRows; ++row) {
     const Outcome::Row& figures = (*outcome)->rows[row];
     const std::string called = row == 0 ? "one host" : kAccepts[(row - 1) / kSizes.size()];

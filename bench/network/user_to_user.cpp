@@ -51,8 +51,7 @@ void throughput(Session& session, const Field& field, Placement placement) {
   for (const ThroughputRow& row : kRows) trips.push_back({row.name, row.bytes});
   const Alternated measured = field.round_trips(session, trips, session.quick() ? 10 : 50, 4ms);
   if (interrupted()) return;
-  const Table table({{"", -14}, {"bytes", 9}, {"us", 9}, {"MB/s", 8}, {"to kernel", 10}, {"paper kB/s", 11}});
-  table.print_head();
+  const Table table{{"", -14}, {"bytes", 9}, {"us", 9}, {"MB/s", 8}, {"to kernel", 10}, {"paper kB/s", 11}};
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
     const ThroughputRow& row = kRows[i];
     const double ns = measured.median_of(i);
@@ -86,7 +85,6 @@ void figure5(Session& session, const Field& field, Placement placement) {
     if (line != kLines[0]) columns.push_back({"to kernel", 10});
   }
   const Table table(columns);
-  table.print_head();
   SvgPlot plot(fmt::format("UDP: a message there, a byte back ({})", name(placement)), {"bytes"}, {"us"});
   Series lines[kEach];
   for (std::size_t step = 0; step < kSizes; ++step) {

@@ -231,18 +231,9 @@ void figure2(Session& session) {
                           "every two cores. ratio: median of the rounds' scaling / floor's scaling (bar {:g}). The "
                           "paper: its own rate and scaling; SRC RPC levels off at {:g} with two.",
                           kScalingBar, paper::kSrcRpcMostCalls));
-  const Table table({{"caching", -16},
-                     {"placement", -14},
-                     {"clients", 7},
-                     {"calls/s", 10},
-                     {"floor's", 10},
-                     {"scaling", 7},
-                     {"floor's", 7},
-                     {"ratio", 6},
-                     {"paper", 7},
-                     {"scaling", 7},
-                     {"", -6}});
-  table.print_head();
+  const Table table{{"caching", -16}, {"placement", -14}, {"clients", 7}, {"calls/s", 10},
+                    {"floor's", 10},  {"scaling", 7},     {"floor's", 7}, {"ratio", 6},
+                    {"paper", 7},     {"scaling", 7},     {"", -6}};
   const std::size_t cores = session.cores().each().size();
   SvgPlot plot("Calls per second", {"clients"}, {"calls/s", true});
   std::array<bool, 2> floors_drawn{};

@@ -54,14 +54,8 @@ void table3(Session& session) {
       "in one call. mutable: declared `uninterpreted`; a scalar never is. The other columns are the paper's.");
   auto rows = count();
   if (!rows) return session.fail(rows.error().message());
-  const Table table({{"operation", -16},
-                     {"argument", -8},
-                     {"counted", -8},
-                     {"copies", 6},
-                     {"LRPC", -5},
-                     {"message passing", -15},
-                     {"restricted", -10}});
-  table.print_head();
+  const Table table{{"operation", -16}, {"argument", -8},         {"counted", -8},    {"copies", 6},
+                    {"LRPC", -5},       {"message passing", -15}, {"restricted", -10}};
   for (const auto& paper_row : paper::kTableIII) {
     for (const auto& counted : *rows) {
       if (counted.operation != paper_row.operation) continue;

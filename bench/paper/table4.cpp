@@ -109,9 +109,8 @@ void table4(Session& session) {
     print_note("skipped: two-cores rows, and unpinned rows of the exchange and adaptive gates: " +
                session.cores().describe() + ".");
   }
-  const Table table(row_columns());
   fmt::print("\n");
-  table.print_head();
+  const Table table(row_columns());
   plain_rows(session, table);
   floor_rows(session, table);
   for (const Placement placement : kPlacements) {

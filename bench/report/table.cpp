@@ -14,15 +14,9 @@ std::string aligned(std::string_view text, int width) {
   return width < 0 ? fmt::format("{:<{}}", text, -width) : fmt::format("{:>{}}", text, width);
 }
 
-void print_trimmed(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
 }  // namespace
 
-void Table::print_head() const {
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {
   std::vector<std::string> titles;
   for (const auto& column : columns_) titles.push_back(column.title);
   print(titles);
@@ -35,7 +29,9 @@ void Table::print(const std::vector<std::string>& cells) const {
     if (i > 0) line += "  ";
     line += aligned(cells[i], columns_[i].width);
   }
-  print_trimmed(line);
+  line.erase(line.find_last_not_of(' ') + 1);
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
 }
 
 void Table::print_line() const {

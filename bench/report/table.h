@@ -1,6 +1,7 @@
 // Fixed-width tables on the standard output, printed row by row as the rows are measured.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +18,9 @@ struct Column {
 
 class Table {
  public:
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void print_head() const;
+  /// Prints the head.
+  explicit Table(std::vector<Column> columns);
+  Table(std::initializer_list<Column> columns) : Table(std::vector<Column>(columns)) {}
   /// Missing cells at the end stay empty; the last given cell may be longer than its column.
   void print(const std::vector<std::string>& cells) const;
   void print_line() const;
