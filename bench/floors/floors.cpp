@@ -1,19 +1,19 @@
-// What the two floors share: a sequence number that two processes pass to and fro on one cache line, and a responder
-// that sleeps between blocks.
-#pragma once
+#include "floors.h"
+
+#include <sched.h>
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "core/child.h"
-#include "core/contender.h"
 #include "core/futex.h"
 
 namespace lrpc::bench {
+namespace {
 
-/// Odd numbers are requests, the next even number is the answer. kPark asks the responder to go to sleep.
+/// What two processes share: a sequence number that they pass to and fro on one cache line. Odd numbers are requests,
+/// the next even number is the answer. kPark asks the responder to go to sleep.
 struct FloorLine {
   static constexpr std::uint64_t kPark = ~std::uint64_t{0} - 1;  // even: no request
   alignas(128) std::atomic<std::uint64_t> sequence;
@@ -75,5 +75,37 @@ class LineFloor final : public RoundTrips<LineFloor<Wait>> {
   Child responder_;
   std::uint64_t next_ = 1;
 };
+
+/// On two processors (LRPC §3.4): one cache line that moves to the other core and back, and nothing else.
+struct Relax {
+  static void once() noexcept { relax(); }
+};
+
+/// On one processor: two traps and two context switches, the paper's "theoretical minimum" (LRPC §2.3). On Linux, two
+/// processes on one core that take turns by sched_yield(2) cost just that.
+struct Yield {
+  static void once() noexcept { ::sched_yield(); }
+};
+
+}  // namespace
+
+std::string_view name(Floor floor) noexcept { return floor == Floor::polling ? "polling" : "yield"; }
+
+Seats floor_seats(Floor floor, const Cores& cores) noexcept {
+  return cores.seats(floor == Floor::polling ? Placement::two_cores : Placement::one_core);
+}
+
+Result<std::unique_ptr<Contender>> make_polling_floor(const Seats& seats) {
+  return LineFloor<Relax>::create("floor-polling", seats);
+}
+
+Result<std::unique_ptr<Contender>> make_yield_floor(const Seats& seats) {
+  return LineFloor<Yield>::create("floor-yield", seats);
+}
+
+Result<std::unique_ptr<Contender>> make_floor(Floor floor, const Cores& cores) {
+  const Seats seats = floor_seats(floor, cores);
+  return floor == Floor::polling ? make_polling_floor(seats) : make_yield_floor(seats);
+}
 
 }  // namespace lrpc::bench
