@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
     }
     json = std::move(*opened);
   }
-  Session session(*cores, TickClock::calibrate(), quick ? MeasureOptions::quick() : MeasureOptions::full(), quick,
-                  filter, std::move(json));
+  Session session(*cores, TickClock::calibrate(), quick ? MeasureOptions::quick() : MeasureOptions(), quick, filter,
+                  std::move(json));
   return run(what, session);
 }

@@ -26,10 +26,7 @@ class Loopback {
     std::unique_ptr<Loopback> loopback(new Loopback);
     if (auto serving = serve(loopback->server_, std::move(pair->first), loopback->impl_); !serving)
       return serving.error();
-    ImportOptions options;
-    options.gate = Gate::none;
-    options.call_timeout = call_timeout;
-    auto client = Client::import_over(std::move(pair->second), options);
+    auto client = Client::import_over(std::move(pair->second), {.gate = Gate::none, .call_timeout = call_timeout});
     if (!client) return client.error();
     loopback->client_ = std::make_unique<Client>(std::move(*client));
     loopback->inline_.emplace(loopback->server_, loopback->client_->binding());
@@ -45,12 +42,7 @@ class Loopback {
   [[nodiscard]] std::span<server::ServedAStack> astacks() noexcept { return inline_->astacks(); }
 
  private:
-  Loopback() : server_(without_pollers()) {}
-  static ServerOptions without_pollers() {
-    ServerOptions options;
-    options.pollers = 0;
-    return options;
-  }
+  Loopback() : server_({.pollers = 0}) {}
   Impl impl_;
   Server server_;
   std::unique_ptr<Client> client_;

@@ -84,11 +84,7 @@ Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server, cons
 }
 
 ImportOptions LrpcDomains::import_options(Gate gate) const {
-  ImportOptions options;
-  options.nameserver = nameserver_->socket();
-  options.timeout = std::chrono::minutes(4);
-  options.gate = gate;
-  return options;
+  return {.nameserver = nameserver_->socket(), .timeout = std::chrono::minutes(4), .gate = gate};
 }
 
 }  // namespace lrpc::bench

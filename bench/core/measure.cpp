@@ -63,16 +63,14 @@ Status client(const std::string& name, Seated call, Seated floor, const TickCloc
 }  // namespace
 
 Figures boil_down(const Samples& samples) {
-  Figures figures;
-  figures.median = median(samples.call_blocks);
-  figures.p99 = quantile(samples.single_calls, 0.99);
-  figures.min = quantile(samples.single_calls, 0);
-  figures.max = quantile(samples.single_calls, 1);
-  figures.calls = samples.calls;
-  figures.floor = median(samples.floor_blocks);
-  figures.ratio = median(paired_ratios(samples.floor_blocks, samples.call_blocks));
-  figures.over_floor = median(paired_differences(samples.floor_blocks, samples.call_blocks));
-  return figures;
+  return {.median = median(samples.call_blocks),
+          .p99 = quantile(samples.single_calls, 0.99),
+          .min = quantile(samples.single_calls, 0),
+          .max = quantile(samples.single_calls, 1),
+          .calls = samples.calls,
+          .floor = median(samples.floor_blocks),
+          .ratio = median(paired_ratios(samples.floor_blocks, samples.call_blocks)),
+          .over_floor = median(paired_differences(samples.floor_blocks, samples.call_blocks))};
 }
 
 Result<Figures> measure(const std::string& name, Seated call, Seated floor, const TickClock& clock,

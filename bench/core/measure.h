@@ -19,16 +19,13 @@ struct MeasureOptions {
   int least_pairs = 20;                      ///< ...unless there are fewer blocks than this,
   std::chrono::milliseconds patience{8000};  ///< and then none begins after `patience`.
   std::chrono::seconds limit{30};            ///< A client that takes longer is killed, and the row fails.
-  RunnerOptions runner;
+  RunnerOptions runner{};
 
-  static MeasureOptions full() { return {}; }
   static MeasureOptions quick() {
-    MeasureOptions options;
-    options.pairs = 60;
-    options.budget = std::chrono::milliseconds(350);
-    options.patience = std::chrono::milliseconds(1000);
-    options.runner.first_warm_up = std::chrono::milliseconds(50);
-    return options;
+    return {.pairs = 60,
+            .budget = std::chrono::milliseconds(350),
+            .patience = std::chrono::milliseconds(1000),
+            .runner = {.first_warm_up = std::chrono::milliseconds(50)}};
   }
 };
 

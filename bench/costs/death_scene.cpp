@@ -106,9 +106,7 @@ struct DyingProcedures {
 Status be_server(const std::string& nameserver, const std::string& name, const Act& act, Scene& scene) {
   prepare_to_end();
   DyingProcedures procedures{scene};
-  ServerOptions options;
-  options.nameserver = nameserver;
-  Server server(options);
+  Server server({.nameserver = nameserver});
   ExportOptions exported_as;
   if (client_dies(act.hears)) {
     exported_as.on_unbound = [&](std::uint64_t) { scene.heard.store(now(), std::memory_order_release); };
@@ -233,10 +231,8 @@ Result<Heard> end(Scene& scene, const Act& act, pid_t pid) {
   Holder holder;
   if (act.way == Way::kill_held) {
     ::kill(pid, SIGUSR2);
-    if (auto there = await(
-            scene, [&] { return scene.holder != 0; }, "nobody held the sockets");
-        !there)
-      return there.error();
+    const auto held = [&] { return scene.holder != 0; };
+    if (auto there = await(scene, held, "nobody held the sockets"); !there) return there.error();
     holder.pid = scene.holder;
     if (holder.pid < 0) return Error{Errc::system_error, "clone"};
   }
@@ -249,10 +245,8 @@ Result<Heard> end(Scene& scene, const Act& act, pid_t pid) {
   const int told = ::poll(&ended, 1, static_cast<int>(kPatience.count()));
   const std::int64_t reported = now();
   if (told != 1) return Error{Errc::timed_out, "the kernel did not report the death"};
-  if (auto heard = await(
-          scene, [&] { return scene.heard != 0; }, "nobody heard of the death");
-      !heard)
-    return heard.error();
+  const auto is_heard = [&] { return scene.heard != 0; };
+  if (auto heard = await(scene, is_heard, "nobody heard of the death"); !heard) return heard.error();
   const std::int64_t since = scene.since != 0 ? scene.since.load() : reported;
   return Heard{static_cast<double>(scene.heard - since), static_cast<double>(scene.heard - signalled)};
 }
@@ -292,15 +286,10 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
   auto server = Child::spawn("bench-server", seats.server,
                              [&] { return end_of("the server", be_server(nameserver, name, act, scene), scene); });
   if (!server) return server.error();
-  if (auto up = await(
-          scene, [&] { return scene.server_ready.load(); }, "the server did not become ready");
-      !up)
-    return up.error();
+  const auto serves = [&] { return scene.server_ready.load(); };
+  if (auto up = await(scene, serves, "the server did not become ready"); !up) return up.error();
 
-  ImportOptions options;
-  options.nameserver = nameserver;
-  options.timeout = kPatience;
-  options.gate = act.gate;
+  const ImportOptions options{.nameserver = nameserver, .timeout = kPatience, .gate = act.gate};
   auto client = Child::spawn("bench-client", seats.client, [&] {
     return end_of("the client", be_client(options, name, act, server->pid(), scene), scene);
   });

@@ -78,12 +78,11 @@ class Scale {
         seats_(session.cores().seats(placement)) {}
 
   Status run() {
-    ServerOptions options;
-    options.max_bindings = 2 * kMost;
-    options.max_bindings_per_client_process = 2 * kMost;
-    options.max_bindings_per_user = 2 * kMost;
-    options.max_descriptors_per_user = kNoLimit;
-    options.max_estacks = 2 * kMost;
+    const ServerOptions options{.max_estacks = 2 * kMost,
+                                .max_bindings = 2 * kMost,
+                                .max_bindings_per_client_process = 2 * kMost,
+                                .max_bindings_per_user = 2 * kMost,
+                                .max_descriptors_per_user = kNoLimit};
     auto domains = LrpcDomains::start(seats_.server, options);
     if (!domains) return domains.error();
     domains_ = std::move(*domains);

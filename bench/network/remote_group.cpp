@@ -74,10 +74,8 @@ class GroupHosts {
     return self;
   }
   [[nodiscard]] Result<::Bench::Client> import(const std::string& where) const {
-    ImportOptions options;
-    options.nameserver = hosts_[kMembers].host.socket();
-    options.timeout = 5s;
-    return ::Bench::Client::import(fmt::format("{}@{}", LrpcDomains::kExportedName, where), options);
+    return ::Bench::Client::import(fmt::format("{}@{}", LrpcDomains::kExportedName, where),
+                                   {.nameserver = hosts_[kMembers].host.socket(), .timeout = 5s});
   }
 
  private:

@@ -56,10 +56,7 @@ Result<std::unique_ptr<RemoteHosts>> RemoteHosts::start(const Seats& seats, cons
 }
 
 ImportOptions RemoteHosts::import_options() const {
-  ImportOptions options;
-  options.nameserver = here_.socket();
-  options.timeout = std::chrono::seconds(5);
-  return options;
+  return {.nameserver = here_.socket(), .timeout = std::chrono::seconds(5)};
 }
 
 }  // namespace lrpc::bench

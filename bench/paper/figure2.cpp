@@ -63,11 +63,7 @@ std::vector<Seats> pairs(Session& session, std::size_t clients, std::size_t proc
   return seats;
 }
 
-ServerOptions server_options(bool caching) {
-  ServerOptions options;
-  if (!caching) options.pollers = 0;
-  return options;
-}
+ServerOptions server_options(bool caching) { return caching ? ServerOptions() : ServerOptions{.pollers = 0}; }
 
 /// Each client has a server of its own.
 Result<Callers> own_servers(Session& session, const std::vector<Seats>& seats, bool caching) {
