@@ -13,6 +13,7 @@
 
 #include "calls/helper.h"
 #include "core/interrupt.h"
+#include "core/store.h"
 #include "lrpc/command_line.h"
 #include "session.h"
 
@@ -135,12 +136,10 @@ int main(int argc, char** argv) {
   }
   JsonLines json;
   if (!json_path.empty()) {
-    auto opened = JsonLines::open(json_path);
-    if (!opened) {
+    if (const auto opened = store(json, JsonLines::open(json_path)); !opened) {
       fmt::print(stderr, "lrpc-bench: {}\n", opened.error().message());
       return 2;
     }
-    json = std::move(*opened);
   }
   Session session(*cores, TickClock::calibrate(), quick ? MeasureOptions::quick() : MeasureOptions(), quick, filter,
                   std::move(json));

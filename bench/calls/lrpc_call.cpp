@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bench.client.h"
+#include "core/store.h"
 #include "lrpc/sealed.h"
 #include "lrpc_domains.h"
 
@@ -16,10 +17,7 @@ class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
   LrpcCall(std::shared_ptr<LrpcDomains> domains, shim::Gate gate) : domains_(std::move(domains)), gate_(gate) {}
 
   Status connect() override {
-    auto client = ::Bench::Client::import(LrpcDomains::kExportedName, domains_->import_options(gate_));
-    if (!client) return client.error();
-    client_.emplace(std::move(*client));
-    return {};
+    return store(client_, ::Bench::Client::import(LrpcDomains::kExportedName, domains_->import_options(gate_)));
   }
 
   /// The trap gate's client seals itself as late as possible, because the benchmark library reads files before the

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "async.server.h"
+#include "core/store.h"
 #include "core/turns.h"
 #include "lrpc/nameserver.h"
 #include "lrpc/server.h"
@@ -52,14 +53,11 @@ Result<Child> start_domain(std::string_view name, std::string_view who, const Se
 Result<std::unique_ptr<PrivateNameserver>> PrivateNameserver::start(nameserver::NameserverOptions options) {
   std::unique_ptr<PrivateNameserver> self(new PrivateNameserver);
   if (!self->directory_.made()) return system_error("a directory for the nameserver's socket", errno);
-
   if (options.mode) ::chmod(self->directory_.file(".").c_str(), 0711);
   options.socket_path = self->socket_;
-
-  auto process = start_domain("bench-lrpcd", "the nameserver", own_seat(),
-                              [&](TurnDesk& desk) { return run_nameserver(options, desk); });
-  if (!process) return process.error();
-  self->process_ = std::move(*process);
+  const auto run = [&](TurnDesk& desk) { return run_nameserver(options, desk); };
+  if (Status up = store(self->process_, start_domain("bench-lrpcd", "the nameserver", own_seat(), run)); !up)
+    return up.error();
   return self;
 }
 
@@ -73,13 +71,10 @@ Result<Child> start_bench_server(const std::string& nameserver, const Seat& seat
 Result<std::unique_ptr<LrpcDomains>> LrpcDomains::start(const Seat& server, const ServerOptions& options,
                                                         nameserver::NameserverOptions nameserver_options) {
   std::unique_ptr<LrpcDomains> self(new LrpcDomains);
-  auto nameserver = PrivateNameserver::start(std::move(nameserver_options));
-  if (!nameserver) return nameserver.error();
-  self->nameserver_ = std::move(*nameserver);
-
-  auto process = start_bench_server(self->nameserver_->socket(), server, options);
-  if (!process) return process.error();
-  self->server_ = std::move(*process);
+  if (Status up = store(self->nameserver_, PrivateNameserver::start(std::move(nameserver_options))); !up)
+    return up.error();
+  if (Status up = store(self->server_, start_bench_server(self->nameserver_->socket(), server, options)); !up)
+    return up.error();
   return self;
 }
 

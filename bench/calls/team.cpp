@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/store.h"
 #include "floors/naive.h"
 #include "lrpc_call.h"
 #include "lrpc_domains.h"
@@ -84,9 +85,7 @@ Result<std::unique_ptr<Team>> Team::create(Strategy strategy, const Cell& cell, 
   const Seats seats = cores.seats(cell.placement);
   std::shared_ptr<LrpcDomains> domains;
   if (strategy != Strategy::plain_futex) {
-    auto started = LrpcDomains::start(seats.server);
-    if (!started) return started.error();
-    domains = std::move(*started);
+    if (Status up = store(domains, LrpcDomains::start(seats.server)); !up) return up.error();
     if (auto admitted = around.admit_server(domains->server_pid()); !admitted) return admitted.error();
   }
   std::unique_ptr<Team> team(new Team(strategy));

@@ -11,6 +11,7 @@
 
 #include "child.h"
 #include "lrpc/detail/shim/result.h"
+#include "store.h"
 
 namespace lrpc::bench {
 
@@ -58,9 +59,8 @@ class TurnTaker {
     if (!desk) return desk.error();
     TurnTaker taker(*std::move(desk));
     TurnDesk& turns = taker->turns;
-    auto process = Child::spawn(name, seat, [&] { return turns.serve(connect(), [&] { return turn(*taker); }); });
-    if (!process) return process.error();
-    taker.process_ = *std::move(process);
+    const auto serve = [&] { return turns.serve(connect(), [&] { return turn(*taker); }); };
+    if (Status up = store(taker.process_, Child::spawn(name, seat, serve)); !up) return up.error();
     return taker;
   }
 

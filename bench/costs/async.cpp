@@ -9,6 +9,7 @@
 #include "calls/lrpc_call.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
+#include "core/store.h"
 #include "session.h"
 
 namespace lrpc::bench {
@@ -23,11 +24,8 @@ class AsyncCall final : public Contender {
       : domains_(std::move(domains)), gate_(gate), in_flight_(static_cast<std::size_t>(in_flight)) {}
 
   Status connect() override {
-    auto client = ::AsyncBench::Client::import(LrpcDomains::kAsyncName, domains_->import_options(gate_));
-    if (!client) return client.error();
-    client_.emplace(std::move(*client));
     for (std::size_t i = 0; i < in_flight_; ++i) pending_.emplace_back(Errc::ok);
-    return {};
+    return store(client_, ::AsyncBench::Client::import(LrpcDomains::kAsyncName, domains_->import_options(gate_)));
   }
   void pause() override {
     wait_until_idle(domains_->server_pid(), std::chrono::microseconds(150), std::chrono::milliseconds(50));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "core/store.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
 
@@ -70,13 +71,10 @@ Result<std::unique_ptr<BareIntroduction>> BareIntroduction::start(const Seat& se
   }
   auto line = shim::make_socket_pair();
   if (!line) return line.error();
-  auto introducer =
-      Child::spawn("bare-introducer", seat, [&] { return be_introducer(listener.get(), line->first.get()); });
-  if (!introducer) return introducer.error();
-  bare->introducer_ = *std::move(introducer);
-  auto server = Child::spawn("bare-server", seat, [&] { return be_server(line->second.get()); });
-  if (!server) return server.error();
-  bare->server_ = *std::move(server);
+  const auto introduces = [&] { return be_introducer(listener.get(), line->first.get()); };
+  const auto serves = [&] { return be_server(line->second.get()); };
+  if (Status up = store(bare->introducer_, Child::spawn("bare-introducer", seat, introduces)); !up) return up.error();
+  if (Status up = store(bare->server_, Child::spawn("bare-server", seat, serves)); !up) return up.error();
   return bare;
 }
 

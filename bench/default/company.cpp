@@ -6,6 +6,7 @@
 
 #include "core/interrupt.h"
 #include "core/process_usage.h"
+#include "core/store.h"
 #include "load/hog.h"
 
 namespace lrpc::bench {
@@ -53,17 +54,13 @@ RunSeats seats_of(const Situation& situation, const Cores& cores) {
 Result<Company> Company::start(const Situation& situation, const Cores& cores) {
   Company company(situation);
   const Seat anywhere = seats_of(situation, cores).anywhere;
-  if (situation.fifo) {
+  if (situation.fifo)
     if (Status done = try_fifo(); !done) return done.error();  // each caller sets the policy itself
-  }
-  if (situation.processors != 0 || situation.weight != 1) {
-    auto group = ControlGroup::create("default", situation.weight);
-    if (!group) return group.error();
-    company.group_.emplace(std::move(*group));
-  }
-  if (situation.processors != 0) {
+  if (situation.processors != 0 || situation.weight != 1)
+    if (Status done = store(company.group_, ControlGroup::create("default", situation.weight)); !done)
+      return done.error();
+  if (situation.processors != 0)
     if (Status done = company.group_->limit(situation.processors); !done) return done.error();
-  }
   if (situation.where == Where::one_offline) {
     auto offline = OfflineProcessor::prepare(cores.second().value_or(0));
     if (!offline) return offline.error();
@@ -76,8 +73,7 @@ Result<Company> Company::start(const Situation& situation, const Cores& cores) {
   }
   if (situation.third_party || situation.build) {
     auto third = situation.build ? ThirdParty::start_build(anywhere) : ThirdParty::start(anywhere);
-    if (!third) return third.error();
-    company.third_.emplace(std::move(*third));
+    if (Status done = store(company.third_, std::move(third)); !done) return done.error();
   }
   return company;
 }

@@ -11,6 +11,7 @@
 
 #include "bench.client.h"
 #include "calls/procedures.h"
+#include "core/store.h"
 #include "fresh_run.h"
 #include "load/hog.h"
 #include "lrpc/server.h"
@@ -189,9 +190,8 @@ int serve_nested(std::vector<UniqueFd> ends, UniqueFd behind, const RunTerms& te
   NestedProcedures procedures;
   procedures.back = {.timeout = kRunPatience, .gate = terms.gate, .call_timeout = kRunPatience};
   if (behind) {
-    auto client = ::Bench::Client::import_over(std::move(behind), {.timeout = kRunPatience, .gate = terms.gate});
-    if (!client) return 1;
-    procedures.behind = std::move(*client);
+    const ImportOptions options{.timeout = kRunPatience, .gate = terms.gate};
+    if (!store(procedures.behind, ::Bench::Client::import_over(std::move(behind), options))) return 1;
   }
   Server server;
   for (UniqueFd& end : ends) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "components.h"
+#include "core/store.h"
 #include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/event_manager.h"
 #include "lrpc/netrpc/map.h"
@@ -48,13 +49,8 @@ class GraphComponents final : public Components {
     constexpr Stack kFragment{"FRAGMENT-VIP",
                               "eth = ETH; ip = IP; vip = VIP over eth, ip; top = FRAGMENT(sessions = 64) over vip;",
                               netrpc::Service::datagram};
-    auto null = SimPair::create(kNull);
-    if (!null) return null.error();
-    null_ = std::move(*null);
-    auto fragment = SimPair::create(kFragment);
-    if (!fragment) return fragment.error();
-    fragment_ = std::move(*fragment);
-    return {};
+    if (Status made = store(null_, SimPair::create(kNull)); !made) return made;
+    return store(fragment_, SimPair::create(kFragment));
   }
 
   void add_messages() {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "components.h"
+#include "core/store.h"
 #include "floors/floors.h"
 #include "floors/naive.h"
 #include "lrpc/netrpc/monitor.h"
@@ -39,12 +40,8 @@ class KernelComponents final : public Components {
  public:
   Status start(const Seats& seats) {
     // Processes first, because a process that forks must have one thread.
-    auto yield = make_yield_floor(seats);
-    if (!yield) return yield.error();
-    yield_ = std::move(*yield);
-    auto futex = make_naive_futex(seats);
-    if (!futex) return futex.error();
-    futex_ = std::move(*futex);
+    if (Status made = store(yield_, make_yield_floor(seats)); !made) return made;
+    if (Status made = store(futex_, make_naive_futex(seats)); !made) return made;
     threads_.emplace();
     shepherd_.emplace([this] { const netrpc::Shepherd inside(monitor_); });
 

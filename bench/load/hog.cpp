@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "core/store.h"
+
 namespace lrpc::bench {
 namespace {
 
@@ -28,10 +30,7 @@ Result<Surroundings> Surroundings::create(const Cell& cell, const Cores& cores) 
     return {};
   };
   const auto add_group = [](std::optional<ControlGroup>& group, const char* name, double weight) -> Status {
-    auto made = ControlGroup::create(name, weight);
-    if (!made) return made.error();
-    group.emplace(std::move(*made));
-    return {};
+    return store(group, ControlGroup::create(name, weight));
   };
   Status done;
   switch (cell.load) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler.h"
+#include "core/store.h"
 #include "core/ticks.h"
 
 namespace lrpc::bench {
@@ -46,9 +47,8 @@ Result<ThirdParty> ThirdParty::start(const Seat& seat) {
   auto self = create();
   if (!self) return self;
   const std::uint64_t turns = calibrate();
-  auto process = Child::spawn("bench-third", seat, [&]() -> int { work_periodically(turns, *self->desk_); });
-  if (!process) return process.error();
-  self->process_ = std::move(*process);
+  const auto work = [&]() -> int { work_periodically(turns, *self->desk_); };
+  if (Status up = store(self->process_, Child::spawn("bench-third", seat, work)); !up) return up.error();
   return self;
 }
 
@@ -58,13 +58,12 @@ Result<ThirdParty> ThirdParty::start_build(const Seat& seat) {
   const auto compiler = Compiler::create();
   if (!compiler) return compiler.error();
   if (Status tried = compiler->compile(); !tried) return tried.error();
-  auto process = Child::spawn_leader("bench-build", seat, [&]() -> int {
+  const auto build = [&] {
     while (note(*self->desk_, now_ns(), [&] { return compiler->compile().has_value(); })) {
     }
     return 1;
-  });
-  if (!process) return process.error();
-  self->process_ = std::move(*process);
+  };
+  if (Status up = store(self->process_, Child::spawn_leader("bench-build", seat, build)); !up) return up.error();
   return self;
 }
 

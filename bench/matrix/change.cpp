@@ -10,6 +10,7 @@
 #include "core/futex.h"
 #include "core/interrupt.h"
 #include "core/readapt.h"
+#include "core/store.h"
 #include "load/hog.h"
 #include "report/statistics.h"
 #include "report/svg_plot.h"
@@ -28,13 +29,11 @@ class SwitchedHog {
     auto on = Shared<std::atomic<std::uint32_t>>::create();
     if (!on) return on.error();
     SwitchedHog hog(std::move(*on));
-    auto process = Child::spawn("bench-hog", seat, [&]() -> int {
-      for (std::atomic<std::uint32_t>& word = *hog.on_;;) {
+    const auto compute = [&]() -> int {
+      for (std::atomic<std::uint32_t>& word = *hog.on_;;)
         while (word.load(std::memory_order_relaxed) == 0) futex_wait(word, 0);
-      }
-    });
-    if (!process) return process.error();
-    hog.process_ = std::move(*process);
+    };
+    if (Status up = store(hog.process_, Child::spawn("bench-hog", seat, compute)); !up) return up.error();
     return hog;
   }
   void turn(bool on) noexcept {
@@ -102,9 +101,8 @@ Result<Course> run_course(Session& session, const Change& change) {
   auto hog = SwitchedHog::start(seats.server);
   if (!hog) return hog.error();
   Course course;
-  auto client = TimelineClient::create(std::move(*domains), seats.client, session.clock());
-  if (!client) return client.error();
-  course.client = std::move(*client);
+  if (Status up = store(course.client, TimelineClient::create(std::move(*domains), seats.client, session.clock())); !up)
+    return up.error();
   const World world{course.client->pid(), server, *hog, session.cores()};
   course.client->start();
   interruptible_sleep(length + milliseconds(300));  // and 300 ms for the warm-up

@@ -11,6 +11,7 @@
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
 #include "core/process_usage.h"
+#include "core/store.h"
 #include "session.h"
 
 namespace lrpc::bench {
@@ -83,16 +84,10 @@ class Scale {
                                 .max_bindings_per_client_process = 2 * kMost,
                                 .max_bindings_per_user = 2 * kMost,
                                 .max_descriptors_per_user = kNoLimit};
-    auto domains = LrpcDomains::start(seats_.server, options);
-    if (!domains) return domains.error();
-    domains_ = std::move(*domains);
+    if (Status up = store(domains_, LrpcDomains::start(seats_.server, options)); !up) return up;
     const std::uint32_t most = session_.quick() ? kMost / 10 : std::min(kMost, may_bind_);
-    auto crowd = Crowd::create(domains_->import_options(Gate::adaptive), most - 1);
-    if (!crowd) return crowd.error();
-    crowd_ = std::move(*crowd);
-    auto none = footprint();
-    if (!none) return none.error();
-    none_ = *none;
+    if (Status up = store(crowd_, Crowd::create(domains_->import_options(Gate::adaptive), most - 1)); !up) return up;
+    if (Status known = store(none_, footprint()); !known) return known;
     for (std::uint32_t alive = 1; !interrupted() && crowd_->why_not().empty(); alive = std::min(alive * 10, most)) {
       if (auto done = step(alive); !done) return done;
       if (alive == most) break;

@@ -6,6 +6,7 @@
 
 #include "calls/lrpc_domains.h"
 #include "core/program.h"
+#include "core/store.h"
 
 namespace lrpc::bench {
 Status RemoteHosts::start_end(WholeHost& end, const netrpc::test::Namespace& where, const Seat& seat,
@@ -30,22 +31,19 @@ Status RemoteHosts::start_bare(const Seats& seats, SocketKind kind) {
   if (!asks) return asks.error();
   bare_.emplace(*std::move(asks));
   // A process instead of a thread: the servers of the calls have their own address spaces, too.
-  auto echo = Child::spawn("bench-echo", seats.server, [&] {
+  const auto answer = [&] {
     answers->echo();
     return 0;
-  });
-  if (!echo) return echo.error();
-  echo_ = std::move(*echo);
-  return {};
+  };
+  return store(echo_, Child::spawn("bench-echo", seats.server, answer));
 }
 
 Result<std::unique_ptr<RemoteHosts>> RemoteHosts::start(const Seats& seats, const RemotePath& path) {
   std::unique_ptr<RemoteHosts> self(new RemoteHosts);
   std::string key;
   if (path.authenticated) {
-    auto made = run_program({LRPC_NETD, "--generate-key"}, std::chrono::seconds(10));
+    const Status made = store(key, run_program({LRPC_NETD, "--generate-key"}, std::chrono::seconds(10)));
     if (!made) return made.error();
-    key = *made;
   }
   if (Status up = self->start_end(self->there_, self->wire_.server, seats.server, path, "10.0.0.1 " + key, true); !up)
     return up.error();

@@ -13,6 +13,7 @@
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
 #include "core/program.h"
+#include "core/store.h"
 
 namespace lrpc::bench {
 namespace {
@@ -60,18 +61,12 @@ Result<std::string> WholeHost::write_keys(const std::string& text) const {
 
 Status WholeHost::start(const netrpc::test::Namespace& where, const Seat& seat,
                         const std::vector<std::string>& netd_options) {
-  auto nameserver = start_program({LRPCD, "--socket", socket(), "--log-level", "off"}, where, seat);
-  if (!nameserver) return nameserver.error();
-  lrpcd = std::move(*nameserver);
-  auto serving = start_bench_server(socket(), seat);
-  if (!serving) return serving.error();
-  server = std::move(*serving);
+  if (Status up = store(lrpcd, start_program({LRPCD, "--socket", socket(), "--log-level", "off"}, where, seat)); !up)
+    return up;
+  if (Status up = store(server, start_bench_server(socket(), seat)); !up) return up;
   std::vector<std::string> arguments{LRPC_NETD, "--nameserver", socket(), "--log-level", "warning"};
   arguments.insert(arguments.end(), netd_options.begin(), netd_options.end());
-  auto network = start_program(arguments, where, seat);
-  if (!network) return network.error();
-  netd = std::move(*network);
-  return {};
+  return store(netd, start_program(arguments, where, seat));
 }
 
 }  // namespace lrpc::bench

@@ -1,6 +1,7 @@
 #include "wire_pair.h"
 
 #include "core/interrupt.h"
+#include "core/store.h"
 #include "lrpc/netrpc/all_kinds.h"
 
 namespace lrpc::bench {
@@ -27,9 +28,7 @@ Result<BareSocket> Wire::open_client(SocketKind kind, const Pieces& pieces) cons
 
 Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAddress address, const Stack& stack,
                          bool server) {
-  auto engine = UringEngine::make();
-  if (!engine) return engine.error();
-  end.engine = std::move(*engine);
+  if (Status made = store(end.engine, UringEngine::make()); !made) return made;
   HostOptions options;
   options.name = server ? "server" : "client";
   options.address = address;
@@ -38,40 +37,33 @@ Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAdd
   const auto description =
       GraphDescription::parse(std::string(stack.graph) + std::string(server ? stack.at_server : ""), kinds);
   if (!description) return description.error();
-  Status done;
-  where.run([&] {
+  const auto compose_here = [&]() -> Status {
     {
       const Shepherd inside(end.host->monitor());
       auto composed = Graph::compose(*end.host, *description, kinds);
-      if (!composed) {
-        done = composed.error();
-        return;
-      }
+      if (!composed) return composed.error();
       end.graph.emplace(std::move(*composed));
       end.user = std::make_unique<StackUser>(*end.host, server);
-      if (server && end.graph->find("user") == nullptr)
-        done = end.graph->find("top")->open_enable(*end.user, bench_participants(address, {}));
-    }
-    if (done) done = end.engine->start(*end.host, 2);
-    if (auto* const user = dynamic_cast<netuser::UserObject*>(end.graph->find("user")); done && server && user) {
-      auto process = UserServer::start(*user);
-      if (process) {
-        end.process = std::move(*process);
-      } else {
-        done = process.error();
+      if (server && end.graph->find("user") == nullptr) {
+        const Status enabled = end.graph->find("top")->open_enable(*end.user, bench_participants(address, {}));
+        if (!enabled) return enabled;
       }
     }
-    if (!done || server) return;
-    auto trips = StackClient::open(*end.user, *end.graph->find("top"), stack.service, Wire::kServer, stack.port);
-    if (!trips) {
-      done = trips.error();
-      return;
+    if (Status started = end.engine->start(*end.host, 2); !started) return started;
+    if (server) {
+      auto* const user = dynamic_cast<netuser::UserObject*>(end.graph->find("user"));
+      return user != nullptr ? store(end.process, UserServer::start(*user)) : Status();
     }
+    auto trips = StackClient::open(*end.user, *end.graph->find("top"), stack.service, Wire::kServer, stack.port);
+    if (!trips) return trips.error();
     trips_.emplace(std::move(*trips));
     // A stream's connection is made by the first message, in the namespace of the thread that pushes it: push one here.
     if (stack.port != 0)
-      if (const Errc connected = trips_->once(1); connected != Errc::ok) done = connected;
-  });
+      if (const Errc connected = trips_->once(1); connected != Errc::ok) return connected;
+    return {};
+  };
+  Status done;
+  where.run([&] { done = compose_here(); });
   return done;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "calls/bench_loopback.h"
+#include "core/store.h"
 #include "lrpc/detail/shim/call/gates.h"
 
 namespace lrpc::bench {
@@ -22,12 +23,7 @@ class Trap final : public RoundTrips<Trap> {
 template <class Self>
 class Bound : public RoundTrips<Self> {
  public:
-  Status connect() final {
-    auto loopback = make_bench_loopback();
-    if (!loopback) return loopback.error();
-    loopback_ = std::move(*loopback);
-    return {};
-  }
+  Status connect() final { return store(loopback_, make_bench_loopback()); }
   [[nodiscard]] Status health() const final {
     if (good_) return {};
     return Error{Errc::call_failed, "a call over the loopback binding failed"};

@@ -10,6 +10,7 @@
 #include "calls/lrpc_call.h"
 #include "calls/lrpc_domains.h"
 #include "core/interrupt.h"
+#include "core/store.h"
 #include "core/throughput.h"
 #include "floors/floors.h"
 #include "paper.h"
@@ -136,9 +137,7 @@ Result<Rates> run_round(const Callers& callers, milliseconds length, const TickC
     if (!rate) return rate.error();
     rates.alone += *rate / static_cast<double>(alone);
   }
-  auto together = Caller::rate(all, length, clock);
-  if (!together) return together.error();
-  rates.together = *together;
+  if (Status ran = store(rates.together, Caller::rate(all, length, clock)); !ran) return ran.error();
   if (all.size() == 1) rates.alone = rates.together;
   return rates;
 }
@@ -158,21 +157,15 @@ Result<Point> measure_point(Session& session, const Curve& curve, std::size_t cl
   auto ours = curve.make(session, clients);
   if (!ours) return ours.error();
   Callers floor;
-  if (curve.make_floor != nullptr) {
-    auto made = curve.make_floor(session, clients);
-    if (!made) return made.error();
-    floor = std::move(*made);
-  }
+  if (curve.make_floor != nullptr)
+    if (Status made = store(floor, curve.make_floor(session, clients)); !made) return made.error();
   std::vector<double> rates, scalings, floor_rates, floor_scalings, ratios;
   for (int round = -1; round < rounds; ++round) {  // the first is the warm-up
     auto call = run_round(*ours, length, session.clock());
     if (!call) return call.error();
     std::optional<Rates> bare;
-    if (!floor.empty()) {
-      auto ran = run_round(floor, length, session.clock());
-      if (!ran) return ran.error();
-      bare = *ran;
-    }
+    if (!floor.empty())
+      if (Status ran = store(bare, run_round(floor, length, session.clock())); !ran) return ran.error();
     if (round < 0) continue;
     rates.push_back(call->together);
     scalings.push_back(scaling(*call, clients));

@@ -1,0 +1,18 @@
+// Takes what was made into a member.
+#pragma once
+
+#include <utility>
+
+#include "lrpc/detail/shim/result.h"
+
+namespace lrpc::bench {
+
+/// Moves what was made into `into`, or returns the error.
+template <class Into, class Made>
+Status store(Into& into, Result<Made> made) {
+  if (!made) return made.error();
+  into = *std::move(made);
+  return {};
+}
+
+}  // namespace lrpc::bench
