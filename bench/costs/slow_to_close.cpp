@@ -1,13 +1,11 @@
 #include "slow_to_close.h"
 
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/store.h"
+#include "fuse_without_flush.h"
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
@@ -49,59 +49,12 @@ std::pair<UniqueFd, UniqueFd> lingering_connection() {
   return {std::move(end), std::move(other)};
 }
 
-// ---- the daemon ----
-
-template <class Out>
-void answer(int device, std::uint64_t unique, const Out& out) {
-  std::array<std::byte, sizeof(fuse_out_header) + sizeof(Out)> reply{};
-  const fuse_out_header header{static_cast<std::uint32_t>(reply.size()), 0, unique};
-  std::memcpy(reply.data(), &header, sizeof header);
-  std::memcpy(reply.data() + sizeof header, &out, sizeof out);
-  (void)!::write(device, reply.data(), reply.size());
-}
-void refuse(int device, std::uint64_t unique, int error) {
-  const fuse_out_header header{sizeof header, error, unique};
-  (void)!::write(device, &header, sizeof header);
-}
-
 /// Answers all requests except FLUSH, until released. The end of this process ends all waits.
-int answer_all_but_flush(int device, int released) {
-  static std::array<std::byte, 65536> request;
+int answer_until_released(int device, int released) {
   for (;;) {
     std::array<pollfd, 2> news{{{device, POLLIN, 0}, {released, POLLIN, 0}}};
     (void)::poll(news.data(), news.size(), -1);
-    if (news[1].revents != 0) return 0;
-    const ssize_t got = ::read(device, request.data(), request.size());
-    if (got < 0 && errno == ENODEV) return 0;
-    if (got < static_cast<ssize_t>(sizeof(fuse_in_header))) continue;
-    fuse_in_header in{};
-    std::memcpy(&in, request.data(), sizeof in);
-    switch (in.opcode) {
-      case FUSE_INIT: {
-        fuse_init_out out{};
-        out.major = FUSE_KERNEL_VERSION;
-        out.minor = 31;
-        out.max_write = 4096;
-        answer(device, in.unique, out);
-        break;
-      }
-      case FUSE_GETATTR: {
-        fuse_attr_out out{};
-        out.attr_valid = 3600;
-        out.attr.ino = 1;
-        out.attr.mode = S_IFREG | 0666;
-        out.attr.nlink = 1;
-        answer(device, in.unique, out);
-        break;
-      }
-      case FUSE_OPEN: answer(device, in.unique, fuse_open_out{}); break;
-      case FUSE_RELEASE: refuse(device, in.unique, 0); break;
-      case FUSE_FLUSH:
-      case FUSE_FORGET:
-      case FUSE_BATCH_FORGET:
-      case FUSE_INTERRUPT: break;
-      default: refuse(device, in.unique, -ENOSYS);
-    }
+    if (news[1].revents != 0 || !testing_lrpc::serve_without_flush(device)) return 0;
   }
 }
 
@@ -120,14 +73,9 @@ Result<std::unique_ptr<StuckFile>> StuckFile::make(const Seat& seat) {
   std::string path = "/tmp/lrpc-bench-stuck-XXXXXX";
   if (!UniqueFd(::mkstemp(path.data()))) return why_not("/tmp");
   file.path_ = path;
-  const std::string options =
-      "fd=" + std::to_string(device.get()) + ",rootmode=100000,user_id=0,group_id=0,allow_other";
-  if (::mount("lrpc-bench", path.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
-    return why_not("no FUSE file system can be mounted");
-  auto daemon =
-      Child::spawn("bench-fuse", seat, [&] { return answer_all_but_flush(device.get(), file.released_.get()); });
-  if (!daemon) return daemon.error();
-  file.daemon_ = std::move(*daemon);
+  if (!testing_lrpc::mount_without_flush(path, device.get())) return why_not("no FUSE file system can be mounted");
+  const auto daemon = [&] { return answer_until_released(device.get(), file.released_.get()); };
+  if (Status up = store(file.daemon_, Child::spawn("bench-fuse", seat, daemon)); !up) return up.error();
   return made;
 }
 

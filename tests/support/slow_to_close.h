@@ -3,21 +3,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/fuse.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -25,6 +21,7 @@
 #include <thread>
 #include <utility>
 
+#include "fuse_without_flush.h"
 #include "lrpc/detail/shim/system/fd.h"
 #include "send_packet.h"
 
@@ -133,9 +130,7 @@ class StuckFile : public SlowToClose {
     const lrpc::UniqueFd made(mkstemp(path_.data()));
     device_.reset(open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK));
     if (!made || !device_) return;
-    const std::string options =
-        "fd=" + std::to_string(device_.get()) + ",rootmode=100000,user_id=0,group_id=0,allow_other";
-    if (mount("lrpc-stuck", path_.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) == 0) {
+    if (mount_without_flush(path_, device_.get())) {
       test_.reset(open("/proc/self/stat", O_RDONLY | O_CLOEXEC));
       daemon_ = fork();
       if (daemon_ == 0) serve();
@@ -181,54 +176,11 @@ class StuckFile : public SlowToClose {
   }
   [[noreturn]] void serve() {
     constexpr int kPauseMs = 1000;
-    static std::array<std::byte, 65536> request;
     for (;;) {
       pollfd entry{device_.get(), POLLIN, 0};
       if (poll(&entry, 1, kPauseMs) <= 0 && test_is_ending()) _exit(0);
-      const ssize_t got = read(device_.get(), request.data(), request.size());
-      if (got < 0 && errno == ENODEV) _exit(0);
-      if (got < static_cast<ssize_t>(sizeof(fuse_in_header))) continue;
-      fuse_in_header in{};
-      std::memcpy(&in, request.data(), sizeof in);
-      switch (in.opcode) {
-        case FUSE_INIT: {
-          fuse_init_out out{};
-          out.major = FUSE_KERNEL_VERSION;
-          out.minor = 31;
-          out.max_write = 4096;
-          answer(in.unique, out);
-          break;
-        }
-        case FUSE_GETATTR: {
-          fuse_attr_out out{};
-          out.attr_valid = 3600;
-          out.attr.ino = 1;
-          out.attr.mode = S_IFREG | 0666;
-          out.attr.nlink = 1;
-          answer(in.unique, out);
-          break;
-        }
-        case FUSE_OPEN: answer(in.unique, fuse_open_out{}); break;
-        case FUSE_RELEASE: refuse(in.unique, 0); break;
-        case FUSE_FLUSH:
-        case FUSE_FORGET:
-        case FUSE_BATCH_FORGET:
-        case FUSE_INTERRUPT: break;  // no answer
-        default: refuse(in.unique, -ENOSYS);
-      }
+      if (!serve_without_flush(device_.get())) _exit(0);
     }
-  }
-  template <class Out>
-  void answer(std::uint64_t unique, const Out& out) {
-    std::array<std::byte, sizeof(fuse_out_header) + sizeof(Out)> reply{};
-    const fuse_out_header header{static_cast<std::uint32_t>(reply.size()), 0, unique};
-    std::memcpy(reply.data(), &header, sizeof header);
-    std::memcpy(reply.data() + sizeof header, &out, sizeof out);
-    (void)!write(device_.get(), reply.data(), reply.size());
-  }
-  void refuse(std::uint64_t unique, int error) {
-    const fuse_out_header header{sizeof header, error, unique};
-    (void)!write(device_.get(), &header, sizeof header);
   }
 
   lrpc::UniqueFd device_;
