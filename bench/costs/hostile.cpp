@@ -39,15 +39,9 @@ struct Crowd {
   uid_t users;
   Attack attack;
 };
-constexpr std::array<Crowd, 9> kCrowds{{{0, Attack::ask},
-                                        {2, Attack::ask},
-                                        {10, Attack::ask},
-                                        {40, Attack::ask},
-                                        {2, Attack::connect},
-                                        {40, Attack::connect},
-                                        {2, Attack::close},
-                                        {2, Attack::close_laden},
-                                        {2, Attack::close_stuck}}};
+constexpr Crowd kCrowds[] = {{0, Attack::ask},   {2, Attack::ask},         {10, Attack::ask},
+                             {40, Attack::ask},  {2, Attack::connect},     {40, Attack::connect},
+                             {2, Attack::close}, {2, Attack::close_laden}, {2, Attack::close_stuck}};
 constexpr std::array<const char*, 5> kDoing{"ask", "connect", "close", "close laden", "close stuck"};  // by Attack
 constexpr std::array<const char*, 3> kKinds{"lingering", "laden", "stuck"};                            // by Slow
 constexpr std::size_t kRounds = 40;  // a round may take seconds

@@ -133,14 +133,13 @@ std::vector<Situation> situations() {
   for (const Situation& pattern : all_patterns) {
     for (const Variant& variant : kBeside) all.push_back(with(pattern, variant));
   }
-  for (const Situation& pattern : all_patterns) {
-    if (!among(kFew, pattern)) continue;
-    for (const Variant& variant : kSpecial) all.push_back(with(pattern, variant));
-  }
-  for (const Situation& pattern : all_patterns) {
-    if (!among(kScaled, pattern)) continue;
-    for (const Variant& variant : kParts) all.push_back(with(pattern, variant));
-  }
+  const auto add = [&](const auto& few, const auto& variants) {
+    for (const Situation& pattern : all_patterns)
+      for (const Variant& variant : variants)
+        if (among(few, pattern)) all.push_back(with(pattern, variant));
+  };
+  add(kFew, kSpecial);
+  add(kScaled, kParts);
   return all;
 }
 

@@ -29,34 +29,28 @@ struct Configuration {
   std::vector<const char*> paper_ms{};  ///< With one server, with two, ...
 };
 const Configuration kConfigurations[] = {
-    {"Sun RPC",
-     "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs;"
-     "top = SUN_SELECT(program = 0x20000001) over call;",
-     Service::transaction,
-     1,
-     {"4.38"}},
-    {"GRPC, SYNC, ONE_ACCEPT, MEMBERSHIP",
-     "udp = UDP; top = COMPOSITE { GRPC; SYNC; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
-     Service::transaction,
-     5,
-     {"6.82", "8.90"}},
-    {"GRPC, SYNC, ALL_ACCEPT, MEMBERSHIP",
-     "udp = UDP; top = COMPOSITE { GRPC; SYNC; ALL_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
-     Service::transaction,
-     5,
-     {"", "8.45"}},
-    {"GRPC, SYNC, MAJORITY, MEMBERSHIP",
-     "udp = UDP; top = COMPOSITE { GRPC; SYNC; MAJORITY; MEMBERSHIP; ACK; NUMBER; } over udp;"},
-    {"GRPC, ASYNC, FIFO, ONE_ACCEPT, MEMBERSHIP",
-     "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
-     Service::datagram,
-     5,
-     {"6.22"}},
-    {"the same, BOUNDED",
-     "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; BOUNDED; } over udp;",
-     Service::datagram,
-     5,
-     {"6.45"}}};
+    {.name = "Sun RPC",
+     .graph = "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs;"
+              "top = SUN_SELECT(program = 0x20000001) over call;",
+     .most_servers = 1,
+     .paper_ms = {"4.38"}},
+    {.name = "GRPC, SYNC, ONE_ACCEPT, MEMBERSHIP",
+     .graph = "udp = UDP; top = COMPOSITE { GRPC; SYNC; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
+     .paper_ms = {"6.82", "8.90"}},
+    {.name = "GRPC, SYNC, ALL_ACCEPT, MEMBERSHIP",
+     .graph = "udp = UDP; top = COMPOSITE { GRPC; SYNC; ALL_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
+     .paper_ms = {"", "8.45"}},
+    {.name = "GRPC, SYNC, MAJORITY, MEMBERSHIP",
+     .graph = "udp = UDP; top = COMPOSITE { GRPC; SYNC; MAJORITY; MEMBERSHIP; ACK; NUMBER; } over udp;"},
+    {.name = "GRPC, ASYNC, FIFO, ONE_ACCEPT, MEMBERSHIP",
+     .graph = "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; } over udp;",
+     .service = Service::datagram,
+     .paper_ms = {"6.22"}},
+    {.name = "the same, BOUNDED",
+     .graph =
+         "udp = UDP; top = COMPOSITE { GRPC; ASYNC; FIFO; ONE_ACCEPT; MEMBERSHIP; ACK; NUMBER; BOUNDED; } over udp;",
+     .service = Service::datagram,
+     .paper_ms = {"6.45"}}};
 
 /// A client and some servers on a wire that takes no virtual time.
 class Servers {

@@ -46,20 +46,16 @@ constexpr std::array kStacks = {
           "eth = ETH; ip = IP; vip = VIP over eth, ip; top = M_RPC over vip;",
           Service::transaction,
           {1.79, 860, 1.04}},
-    Stack{"PAIRED-UDP", "udp = UDP; top = PAIRED over udp;", Service::transaction},
-    Stack{"SELECT-CHANNEL-UDP", "udp = UDP; channel = CHANNEL over udp; top = SELECT over channel;",
-          Service::transaction},
+    Stack{"PAIRED-UDP", "udp = UDP; top = PAIRED over udp;"},
+    Stack{"SELECT-CHANNEL-UDP", "udp = UDP; channel = CHANNEL over udp; top = SELECT over channel;"},
     // Sun RPC, one more layer at a time, and mixed with the layers of Sprite RPC (section 5).
-    Stack{"REQUEST_REPLY-UDP", "udp = UDP; top = REQUEST_REPLY over udp;", Service::transaction},
-    Stack{"SUN_CALL-REQUEST_REPLY-UDP", "udp = UDP; pairs = REQUEST_REPLY over udp; top = SUN_CALL over pairs;",
-          Service::transaction},
+    Stack{"REQUEST_REPLY-UDP", "udp = UDP; top = REQUEST_REPLY over udp;"},
+    Stack{"SUN_CALL-REQUEST_REPLY-UDP", "udp = UDP; pairs = REQUEST_REPLY over udp; top = SUN_CALL over pairs;"},
     Stack{"AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP",
-          "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; top = AUTH_NONE over call;",
-          Service::transaction},
+          "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; top = AUTH_NONE over call;"},
     Stack{"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-UDP",
           "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; auth = AUTH_NONE over call;"
-          "top = SUN_SELECT(program = 0x20000001) over auth;",
-          Service::transaction},
+          "top = SUN_SELECT(program = 0x20000001) over auth;"},
     Stack{"SUN_SELECT-AUTH_NONE-SUN_CALL-REQUEST_REPLY-TCP",
           "tcp = TCP(port = 7009); pairs = REQUEST_REPLY over tcp; call = SUN_CALL over pairs;"
           "auth = AUTH_NONE over call; top = SUN_SELECT(program = 0x20000001) over auth;",
@@ -68,20 +64,16 @@ constexpr std::array kStacks = {
           7009},
     Stack{"SUN_SELECT-AUTH_SYS-SUN_CALL-REQUEST_REPLY-UDP",
           "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs; auth = AUTH_SYS over call;"
-          "top = SUN_SELECT(program = 0x20000001) over auth;",
-          Service::transaction},
+          "top = SUN_SELECT(program = 0x20000001) over auth;"},
     Stack{"SUN_SELECT-SUN_CALL-REQUEST_REPLY-UDP",
           "udp = UDP; pairs = REQUEST_REPLY over udp; call = SUN_CALL over pairs;"
-          "top = SUN_SELECT(program = 0x20000001) over call;",
-          Service::transaction},
+          "top = SUN_SELECT(program = 0x20000001) over call;"},
     Stack{"SUN_SELECT-SUN_CALL-REQUEST_REPLY-FRAGMENT-UDP",
           "udp = UDP; fragment = FRAGMENT over udp; pairs = REQUEST_REPLY over fragment; call = SUN_CALL over pairs;"
-          "top = SUN_SELECT(program = 0x20000001) over call;",
-          Service::transaction},
+          "top = SUN_SELECT(program = 0x20000001) over call;"},
     Stack{"SUN_SELECT-SUN_CALL-CHANNEL-FRAGMENT-UDP",
           "udp = UDP; fragment = FRAGMENT over udp; channel = CHANNEL over fragment; call = SUN_CALL over channel;"
-          "top = SUN_SELECT(program = 0x20000001) over call;",
-          Service::transaction},
+          "top = SUN_SELECT(program = 0x20000001) over call;"},
 };
 
 }  // namespace
