@@ -122,6 +122,10 @@ void figure2(Session& session);
 void change(Session& session);
 void matrix(Session& session);
 void scale(Session& session);
-void matrix_third_party(Session& session);  ///< The last part of matrix().
+// Parts of these.
+void matrix_third_party(Session& session);                   ///< The last of matrix().
+void profile(Session& session);                              ///< Of layers(). Without valgrind it only says so.
+void open_sessions(Session& session);                        ///< The last of layers(). Raises the descriptor limit.
+Status user_to_user(Session& session, Placement placement);  ///< The last of network(). Errors: those of Field::add().
 
 }  // namespace lrpc::bench

@@ -10,8 +10,6 @@
 #include "auth_stack.h"
 #include "core/interrupt.h"
 #include "netrpc/protocols/auth/aes_gcm.h"
-#include "open_sessions.h"
-#include "profile.h"
 #include "session.h"
 #include "sim_pair.h"
 

@@ -1,7 +1,5 @@
 // Figure 6 of The x-Kernel: whether the number of open sessions matters. Beside it, the kernel's UDP with as many
 // ports.
-#include "open_sessions.h"
-
 #include <fmt/format.h>
 
 #include "alternate.h"

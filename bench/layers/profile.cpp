@@ -1,11 +1,11 @@
-#include "profile.h"
-
+// Table II of The x-Kernel: how the work for a message divides among the components.
 #include <fmt/format.h>
 
 #include <fstream>
 
 #include "callgrind_profile.h"
 #include "calls/helper.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {

@@ -8,7 +8,6 @@
 #include "field.h"
 #include "layers/auth_stack.h"
 #include "session.h"
-#include "user_to_user.h"
 
 namespace lrpc::bench {
 namespace {

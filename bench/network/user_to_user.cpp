@@ -1,10 +1,10 @@
-#include "user_to_user.h"
-
+// The x-Kernel paper's comparison with the sockets of its time: Table V and Figure 5.
 #include <fmt/format.h>
 
 #include "core/interrupt.h"
 #include "field.h"
 #include "report/svg_plot.h"
+#include "session.h"
 
 namespace lrpc::bench {
 namespace {
