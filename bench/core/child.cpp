@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "interrupt.h"
 #include "lrpc/detail/shim/system/fd.h"

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string_view>
-#include <utility>
 
 #include "lrpc/detail/shim/result.h"
 #include "placement.h"
@@ -61,22 +61,15 @@ class Shared {
     if (!memory) return memory.error();
     return Shared(static_cast<T*>(*memory));
   }
-  Shared(Shared&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Shared& operator=(Shared&& other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  Shared(const Shared&) = delete;
-  Shared& operator=(const Shared&) = delete;
-  ~Shared() {
-    if (object_ != nullptr) detail::unmap_shared(object_, sizeof(T));
-  }
-  T* operator->() const noexcept { return object_; }
+  T* operator->() const noexcept { return object_.get(); }
   T& operator*() const noexcept { return *object_; }
 
  private:
+  struct Unmap {
+    void operator()(T* object) const noexcept { detail::unmap_shared(object, sizeof(T)); }
+  };
   explicit Shared(T* object) noexcept : object_(object) {}
-  T* object_ = nullptr;
+  std::unique_ptr<T, Unmap> object_;
 };
 
 /// Carries an error from a child process to the bench; lies in Shared. Later errors do not replace the first one.
