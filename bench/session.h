@@ -78,10 +78,12 @@ class Session {
   void fail(const Table& table, const Row& row, const std::string& why);
   /// The same for more than one row. Does nothing after an interruption, which is no failure.
   void fail(const std::string& why);
-  /// Calls fail() with the error of a Status or a Result, if it has one.
+  /// Calls fail() with the error of a Status or a Result, if it has one: of `what`, if that is not empty. Returns
+  /// whether it has none.
   template <class Outcome>
-  void check(const Outcome& outcome) {
-    if (!outcome) fail(outcome.error().message());
+  bool check(const Outcome& outcome, std::string_view what = {}) {
+    if (!outcome) fail((what.empty() ? std::string() : std::string(what) + ": ") + outcome.error().message());
+    return outcome.has_value();
   }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
 

@@ -86,10 +86,7 @@ void rows(Session& session, const Table& table, shim::Gate gate, Placement place
     if (placement == Placement::two_cores && !session.cores().has_two()) continue;
     const std::string label = fmt::format("async/{}/{}/{}", row.gate, row.placement, row.test);
     auto figures = measure_pair(session, label, session.cores().seats(placement), gate, in_flight);
-    if (!figures) {
-      session.fail(label + ": " + figures.error().message());
-      continue;
-    }
+    if (!session.check(figures, label)) continue;
     row.figures = *figures;
     const auto or_dash = [](std::optional<double> value, const char* format) {
       return value ? fmt::format(fmt::runtime(format), *value) : std::string("-");

@@ -91,10 +91,7 @@ void death(Session& session) {
       print_note(fmt::format("skipped: {} ({}): {}", row.test, row.gate, sampled.error().message()));
       continue;
     }
-    if (!sampled) {
-      session.fail(fmt::format("{} ({}): {}", row.test, row.gate, sampled.error().message()));
-      continue;
-    }
+    if (!session.check(sampled, fmt::format("{} ({})", row.test, row.gate))) continue;
     const Delays delays = delays_of(sampled->after_report);
     const std::string missed = delays.missed();
     row.figures = delays.waited;

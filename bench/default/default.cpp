@@ -100,11 +100,7 @@ void run(Session& session, const std::vector<Situation>& situations, int rounds)
       print_note(fmt::format("skipped: {}: {}", situation.name, all.error().message()));
       continue;
     }
-    if (!all) {
-      session.fail(fmt::format("{}: {}", situation.name, all.error().message()));
-      continue;
-    }
-    show(session, table, situation, *all, shown);
+    if (session.check(all, situation.name)) show(session, table, situation, *all, shown);
   }
   fmt::print("\n");
   print_note(

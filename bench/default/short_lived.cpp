@@ -124,8 +124,7 @@ void short_lived(Session& session, int rounds) {
       "same program that does nothing, in the same turn.");
   auto all = live_all(session, rounds * kTurnsARound);
   if (interrupted()) return;
-  if (!all) return session.fail(fmt::format("{}: {}", kShortLived, all.error().message()));
-  show(session, *all);
+  if (session.check(all, kShortLived)) show(session, *all);
 }
 
 }  // namespace lrpc::bench

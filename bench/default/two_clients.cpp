@@ -84,8 +84,7 @@ void two_clients(Session& session, int rounds) {
   if (session.cores().count() < 2) return print_note(fmt::format("skipped: {}: there is one processor", kTwoClients));
   auto all = run_all(session, rounds);
   if (interrupted()) return;
-  if (!all) return session.fail(fmt::format("{}: {}", kTwoClients, all.error().message()));
-  show(session, *all);
+  if (session.check(all, kTwoClients)) show(session, *all);
 }
 
 }  // namespace lrpc::bench

@@ -218,11 +218,7 @@ void change(Session& session) {
     if (!session.wants(one.placement)) continue;
     auto course = run_course(session, one);
     if (interrupted()) return;
-    if (!course) {
-      session.fail(fmt::format("{}: {}", one.name, course.error().message()));
-      continue;
-    }
-    emit(session, table, one, *course);
+    if (session.check(course, one.name)) emit(session, table, one, *course);
   }
   if (!session.cores().has_two()) print_note("skipped: each of the changes needs a second processor.");
 }

@@ -171,10 +171,7 @@ void matrix_cells(Session& session) {
       skipped.emplace_back(cell.load, results.error().message());
       continue;
     }
-    if (!results) {
-      session.fail(fmt::format("{}: {}", name(cell), results.error().message()));
-      continue;
-    }
+    if (!session.check(results, name(cell))) continue;
     std::optional<Timing> plain;
     if (has_hog(cell.load)) plain = find(*results, Strategy::plain_futex).judging;
     const Verdict verdict = judge(find(*results, Strategy::adaptive).judging, best_fixed(*results).judging, plain);

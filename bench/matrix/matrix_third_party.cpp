@@ -95,11 +95,7 @@ void matrix_third_party(Session& session) {
     if (interrupted()) return;
     auto books = run_beside(session, cell);
     if (interrupted()) return;
-    if (!books) {
-      session.fail(fmt::format("third party, {}: {}", name(cell), books.error().message()));
-      continue;
-    }
-    print_and_emit(session, table, cell, *books);
+    if (session.check(books, "third party, " + name(cell))) print_and_emit(session, table, cell, *books);
   }
 }
 

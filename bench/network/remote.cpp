@@ -141,8 +141,7 @@ void remote(Session& session) {
       if (interrupted()) return;
       if (!session.wants(placement)) continue;
       try {
-        const Status done = measure_path(session, table, path, placement);
-        if (!done) session.fail(fmt::format("{}, {}: {}", path.name, name(placement), done.error().message()));
+        session.check(measure_path(session, table, path, placement), fmt::format("{}, {}", path.name, name(placement)));
       } catch (const std::exception& error) {
         session.fail(fmt::format("{}, {}: {}", path.name, name(placement), error.what()));
       }

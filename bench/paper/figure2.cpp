@@ -233,11 +233,7 @@ void figure2(Session& session) {
       if (interrupted()) return;
       auto point = measure_point(session, curve, clients);
       if (interrupted()) return;
-      if (!point) {
-        session.fail(
-            fmt::format("{}, {}, {} clients: {}", curve.name, curve.placement, clients, point.error().message()));
-        continue;
-      }
+      if (!session.check(point, fmt::format("{}, {}, {} clients", curve.name, curve.placement, clients))) continue;
       emit(session, table, curve, clients, *point);
       line.points.emplace_back(clients, point->rate);
       if (point->floor_rate) floor_line.points.emplace_back(clients, *point->floor_rate);
