@@ -11,8 +11,9 @@
 namespace lrpc::bench {
 namespace {
 
-template <LrpcTest Test>
-class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
+/// `Procedure` makes the call: it gets the client, and data for an argument.
+template <class Procedure>
+class LrpcCall final : public RoundTrips<LrpcCall<Procedure>> {
  public:
   LrpcCall(std::shared_ptr<LrpcDomains> domains, shim::Gate gate) : domains_(std::move(domains)), gate_(gate) {}
 
@@ -34,19 +35,7 @@ class LrpcCall final : public RoundTrips<LrpcCall<Test>> {
     wait_until_idle(domains_->server_pid(), std::chrono::microseconds(150), std::chrono::milliseconds(50));
   }
 
-  void round_trip() noexcept {
-    if constexpr (Test == LrpcTest::null) {
-      failures_.note(client_->Null());
-    } else if constexpr (Test == LrpcTest::add) {
-      failures_.note(client_->Add(20, 22));
-    } else if constexpr (Test == LrpcTest::big_in) {
-      failures_.note(client_->BigIn(data_));
-    } else if constexpr (Test == LrpcTest::big_in_uninterpreted) {
-      failures_.note(client_->BigInUninterpreted(data_));
-    } else {
-      failures_.note(client_->BigInOut(data_));
-    }
-  }
+  void round_trip() noexcept { failures_.note(Procedure()(*client_, data_)); }
 
   [[nodiscard]] Status health() const override {
     if (seal_failure_.code != Errc::ok) return seal_failure_;
@@ -89,17 +78,18 @@ Result<std::unique_ptr<Contender>> make_lrpc_call(const Seats& seats, shim::Gate
 
 Result<std::unique_ptr<Contender>> make_lrpc_call(std::shared_ptr<LrpcDomains> domains, shim::Gate gate,
                                                   LrpcTest test) {
-  std::unique_ptr<Contender> call;
+  const auto calls = [&](auto procedure) -> std::unique_ptr<Contender> {
+    return std::make_unique<LrpcCall<decltype(procedure)>>(std::move(domains), gate);
+  };
   switch (test) {
-    case LrpcTest::null: call = std::make_unique<LrpcCall<LrpcTest::null>>(std::move(domains), gate); break;
-    case LrpcTest::add: call = std::make_unique<LrpcCall<LrpcTest::add>>(std::move(domains), gate); break;
-    case LrpcTest::big_in: call = std::make_unique<LrpcCall<LrpcTest::big_in>>(std::move(domains), gate); break;
+    case LrpcTest::null: return calls([](auto& client, auto&) { return client.Null(); });
+    case LrpcTest::add: return calls([](auto& client, auto&) { return client.Add(20, 22); });
+    case LrpcTest::big_in: return calls([](auto& client, auto& data) { return client.BigIn(data); });
     case LrpcTest::big_in_uninterpreted:
-      call = std::make_unique<LrpcCall<LrpcTest::big_in_uninterpreted>>(std::move(domains), gate);
-      break;
-    case LrpcTest::big_in_out: call = std::make_unique<LrpcCall<LrpcTest::big_in_out>>(std::move(domains), gate); break;
+      return calls([](auto& client, auto& data) { return client.BigInUninterpreted(data); });
+    case LrpcTest::big_in_out: return calls([](auto& client, auto& data) { return client.BigInOut(data); });
   }
-  return call;
+  return std::unique_ptr<Contender>();
 }
 
 }  // namespace lrpc::bench
