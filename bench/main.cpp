@@ -57,11 +57,10 @@ constexpr Bench kBenches[] = {
 int run(const std::string& what, Session& session) {
   const auto start = std::chrono::steady_clock::now();
   fmt::print("lrpc-bench {}{}: {}.\n", what, session.quick() ? " --quick" : "", session.cores().describe());
-  if (double load = 0; ::getloadavg(&load, 1) == 1 && load >= 0.5) {
+  if (double load = 0; ::getloadavg(&load, 1) == 1 && load >= 0.5)
     fmt::print(
         "Load average {:.1f}: others are at work here, so expect disturbed rows, above all where two cores poll.\n",
         load);
-  }
   for (const Bench& bench : kBenches) {
     if (interrupted()) break;
     if (what == "all" && bench.run == default_choice) {

@@ -16,9 +16,8 @@ Result<Crowd::Member> Crowd::start_member(const ImportOptions& options) {
   std::vector<::Bench::Client> bindings;
   std::size_t called = 0;
   const auto call = [&]() -> Status {
-    for (; called < bindings.size(); ++called) {
+    for (; called < bindings.size(); ++called)
       if (auto outcome = bindings[called].Null(); !outcome) return outcome.error();
-    }
     return {};
   };
   const auto bind = [&](Desk& desk) {

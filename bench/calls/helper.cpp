@@ -24,9 +24,8 @@ Result<std::string> helper_path(std::string_view program) {
 bool found_in_path(std::string_view program) {
   const char* const path = std::getenv("PATH");
   std::istringstream directories(path != nullptr ? path : "/usr/bin:/bin");
-  for (std::string directory; std::getline(directories, directory, ':');) {
+  for (std::string directory; std::getline(directories, directory, ':');)
     if (::access((std::filesystem::path(directory) / program).c_str(), X_OK) == 0) return true;
-  }
   return false;
 }
 

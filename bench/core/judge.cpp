@@ -14,17 +14,15 @@ namespace {
 std::string line_of(std::string_view what, double bar, std::span<const JudgedCell> cells, std::size_t worst,
                     std::optional<double> (*value)(const Verdict&)) {
   std::vector<std::pair<double, std::string_view>> ratios;
-  for (const auto& cell : cells) {
+  for (const auto& cell : cells)
     if (const auto ratio = value(cell.verdict)) ratios.emplace_back(*ratio, cell.name);
-  }
   if (ratios.empty()) return fmt::format("{} <= {:g}: no cell has it.", what, bar);
   std::stable_sort(ratios.begin(), ratios.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   const auto met = std::count_if(ratios.begin(), ratios.end(), [bar](const auto& r) { return r.first <= bar; });
   std::string line = fmt::format("{} <= {:g}: {} of {} cells.", what, bar, met, ratios.size());
   line += " Highest:";
-  for (std::size_t i = 0; i < std::min(worst, ratios.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(worst, ratios.size()); ++i)
     line += fmt::format("{} {} {}", i == 0 ? "" : ",", ratios[i].second, ratio(ratios[i].first));
-  }
   return line + ".";
 }
 
@@ -42,9 +40,8 @@ Timing timing_of(const Histogram& ticks, const TickClock& clock) {
 
 std::size_t index_of_best(std::span<const double> medians) noexcept {
   std::size_t best = 0;
-  for (std::size_t i = 1; i < medians.size(); ++i) {
+  for (std::size_t i = 1; i < medians.size(); ++i)
     if (medians[i] < medians[best] || std::isnan(medians[best])) best = i;
-  }
   return best;
 }
 

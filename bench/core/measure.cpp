@@ -16,9 +16,8 @@ class SilentReporter final : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context& /*context*/) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
-    for (const auto& run : runs) {
+    for (const auto& run : runs)
       if (run.error_occurred) failure_ = run.error_message;
-    }
   }
   [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
 
@@ -45,9 +44,8 @@ void run_pairs(benchmark::State& state, PairedRun& run, const Contender& call, c
 
 Status client(const std::string& name, Seated call, Seated floor, const TickClock& clock, const MeasureOptions& options,
               Figures& figures) {
-  for (Contender* contender : {&call.contender, &floor.contender}) {
+  for (Contender* contender : {&call.contender, &floor.contender})
     if (Status connected = contender->connect(); !connected) return connected;
-  }
   PairedRun run(call, floor, clock, options.runner);
   benchmark::RegisterBenchmark(name.c_str(),
                                [&](benchmark::State& state) { run_pairs(state, run, call.contender, options); })

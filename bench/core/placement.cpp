@@ -107,9 +107,8 @@ void sit(const Seat& seat) noexcept { (void)::sched_setaffinity(0, sizeof(seat),
 
 void seat_process(pid_t process, const Seat& seat) {
   std::error_code ignored;
-  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), ignored)) {
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), ignored))
     (void)::sched_setaffinity(std::stoi(task.path().filename()), sizeof(seat), &seat);
-  }
 }
 
 }  // namespace lrpc::bench

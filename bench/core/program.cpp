@@ -48,10 +48,9 @@ Result<std::string> run_program(const std::vector<std::string>& command, std::ch
   if (!child) return child.error();
   auto status = child->wait(limit);
   if (!status) return Error{status.code(), command[0] + " " + status.error().message()};
-  if (*status != 0) {
+  if (*status != 0)
     return Error{Errc::system_error,
                  fmt::format("{} ended with status {}: {}", command[0], *status, tail_of(contents(err.get())))};
-  }
   return contents(out.get());
 }
 

@@ -15,9 +15,8 @@ std::optional<std::uint64_t> calls_to_readapt(const Phase& phase) {
   const double limit = steady_state(phase) * kReadaptedWithin;
   for (std::size_t first = 0; first < windows.size(); ++first) {
     if (windows[first] > limit) continue;
-    if (median(windows.subspan(first, std::min(kSettled, windows.size() - first))) <= limit) {
+    if (median(windows.subspan(first, std::min(kSettled, windows.size() - first))) <= limit)
       return first * phase.calls_per_window;
-    }
   }
   return std::nullopt;
 }

@@ -26,9 +26,8 @@ std::chrono::duration<double> PairedRun::step() {
   call_.contender.pause();
 
   samples_.call_blocks.push_back(ns / static_cast<double>(call_.block_calls));
-  for (const std::uint64_t ticks : ticks_) {
+  for (const std::uint64_t ticks : ticks_)
     samples_.single_calls.push_back(clock_.ns(ticks - std::min(ticks, clock_.overhead())));
-  }
   samples_.calls += call_.block_calls + ticks_.size();
   floor_block();
   return std::chrono::duration<double, std::nano>(ns);

@@ -41,9 +41,8 @@ Result<double> Caller::rate(std::span<Caller* const> callers, std::chrono::nanos
   for (TurnDesk* const desk : desks) desk->begin();
   if (auto done = await_turns(desks, length); !done) return done.error();
   double sum = 0;
-  for (Caller* const caller : callers) {
+  for (Caller* const caller : callers)
     sum += static_cast<double>(caller->process_->calls) / (clock.ns(caller->process_->ticks) / 1e9);
-  }
   return sum;
 }
 

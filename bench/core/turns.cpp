@@ -42,9 +42,8 @@ Status await_turns(std::span<TurnDesk* const> desks, std::chrono::nanoseconds at
       interruptible_sleep(nap);
       nap = std::chrono::microseconds(500);
       if (interrupted()) return Error{Errc::call_aborted, "was interrupted"};
-      if (!desk->over() && std::chrono::steady_clock::now() - begun > at_least + patience) {
+      if (!desk->over() && std::chrono::steady_clock::now() - begun > at_least + patience)
         return Error{Errc::timed_out, "a client did not end its turn in time"};
-      }
     }
     if (auto health = desk->health(); !health) return health;
   }

@@ -66,9 +66,8 @@ Result<std::unique_ptr<BareIntroduction>> BareIntroduction::start(const Seat& se
   bare->address_size_ = sizeof bare->address_;
   // Binds an address that has only the family: the kernel chooses an abstract address (unix(7)).
   if (!listener || ::bind(listener.get(), &address, sizeof address.sa_family) != 0 ||
-      ::getsockname(listener.get(), &address, &bare->address_size_) != 0 || ::listen(listener.get(), 8) != 0) {
+      ::getsockname(listener.get(), &address, &bare->address_size_) != 0 || ::listen(listener.get(), 8) != 0)
     return system_error("a socket for the bare introduction", errno);
-  }
   auto line = shim::make_socket_pair();
   if (!line) return line.error();
   const auto introduces = [&] { return be_introducer(listener.get(), line->first.get()); };
@@ -80,9 +79,8 @@ Result<std::unique_ptr<BareIntroduction>> BareIntroduction::start(const Seat& se
 
 Result<std::unique_ptr<BareIntroduction::Introduced>> BareIntroduction::introduce() const {
   const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address_), address_size_) != 0) {
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address_), address_size_) != 0)
     return system_error("connecting to the bare introducer", errno);
-  }
   std::array<int, 2> fds{};
   if (!say(socket.get()) || !hear(socket.get(), fds))
     return Error{Errc::peer_gone, "the bare introducer does not answer"};

@@ -34,9 +34,8 @@ std::vector<Act> acts() {
   all.push_back({Gate::adaptive, Hears::call, Way::crash});
   all.push_back({Gate::adaptive, Hears::last_binding, Way::kill});
   all.push_back({Gate::adaptive, Hears::last_binding, Way::kill_held});
-  for (const Way way : {Way::kill, Way::exit, Way::crash, Way::kill_held}) {
+  for (const Way way : {Way::kill, Way::exit, Way::crash, Way::kill_held})
     all.push_back({Gate::adaptive, Hears::unbound, way});
-  }
   all.push_back({Gate::adaptive, Hears::unbound_calls, Way::kill});
   return all;
 }

@@ -108,9 +108,8 @@ Status be_server(const std::string& nameserver, const std::string& name, const A
   DyingProcedures procedures{scene};
   Server server({.nameserver = nameserver});
   ExportOptions exported_as;
-  if (client_dies(act.hears)) {
+  if (client_dies(act.hears))
     exported_as.on_unbound = [&](std::uint64_t) { scene.heard.store(now(), std::memory_order_release); };
-  }
   if (auto exported = ::DeathBench::export_to(server, name, procedures, exported_as); !exported)
     return exported.error();
   scene.server_ready.store(true, std::memory_order_release);
@@ -120,9 +119,8 @@ Status be_server(const std::string& nameserver, const std::string& name, const A
 /// The client's part once it is bound. The call that the death meets must end with call_failed.
 template <class Import>
 Status play_client(::DeathBench::Client& client, const Act& act, int server, Scene& scene, Import&& import) {
-  for (int i = 0; i < kWarmUpCalls; ++i) {
+  for (int i = 0; i < kWarmUpCalls; ++i)
     if (auto called = client.Null(); !called) return called.error();
-  }
   Errc end = Errc::ok;
   const auto ready = [&] { scene.client_ready.store(true, std::memory_order_release); };
   switch (act.hears) {
@@ -188,9 +186,8 @@ Status be_client(const ImportOptions& options, const std::string& name, const Ac
   const auto import = [&] { return ::DeathBench::Client::import(name, options); };
   auto client = import();
   if (!client) return client.error();
-  if (act.gate == Gate::trap) {
+  if (act.gate == Gate::trap)
     if (Status sealed = seal(client->binding(), {.allow = {"poll", "ppoll"}}); !sealed) return sealed;
-  }
   return play_client(*client, act, pidfd->get(), scene, import);
 }
 
@@ -208,9 +205,8 @@ Status await(const Scene& scene, Said&& said, std::string_view what) {
   while (!said()) {
     if (Status ok = scene.failure.status(); !ok) return ok;
     if (interrupted()) return Error{Errc::call_aborted, "interrupted"};
-    if (std::chrono::steady_clock::now() - start > kPatience) {
+    if (std::chrono::steady_clock::now() - start > kPatience)
       return Error{Errc::timed_out, fmt::format("{} within {} s", what, kPatience / std::chrono::seconds(1))};
-    }
     std::this_thread::sleep_for(std::chrono::microseconds(500));
   }
   return {};

@@ -40,11 +40,10 @@ void HostileUsers::ask(std::vector<UniqueFd>& connections) {
     if (!made) break;
     connections.push_back(std::move(*made));
   }
-  for (const UniqueFd& one : connections) {
+  for (const UniqueFd& one : connections)
     while (send(one, shim::ImportRequest{"nobody", {"Files", 1, 0, 0}, 600'000, shim::Gate::handoff}) &&
            send(one, shim::ListRequest{}))
       continue;
-  }
 }
 
 void HostileUsers::connect() {

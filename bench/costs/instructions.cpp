@@ -30,11 +30,9 @@ constexpr std::uint64_t kMore = 2000;
 /// The total of a callgrind output file; an error if it holds none.
 Result<std::uint64_t> total_in(const std::filesystem::path& file) {
   std::ifstream lines(file);
-  for (std::string line; std::getline(lines, line);) {
-    for (const std::string_view key : {"summary: ", "totals: "}) {
+  for (std::string line; std::getline(lines, line);)
+    for (const std::string_view key : {"summary: ", "totals: "})
       if (line.starts_with(key)) return std::strtoull(line.c_str() + key.size(), nullptr, 10);
-    }
-  }
   return Error{Errc::bad_message, "callgrind wrote no total into " + file.string()};
 }
 
@@ -90,9 +88,8 @@ void instructions(Session& session) {
                           "counted by callgrind: what {} calls take more than {}, less what the empty loop takes. The "
                           "caller's look at the outcome is included.",
                           kMore, kFewer));
-  if (!found_in_path("valgrind")) {
+  if (!found_in_path("valgrind"))
     return session.fail("valgrind is not installed (on Debian: apt install valgrind); nothing was counted");
-  }
   const PrivateDirectory directory;
   if (!directory.made()) return session.fail("mkdtemp: no directory for callgrind's output");
   session.check(count_all(session, directory));

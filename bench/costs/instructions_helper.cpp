@@ -109,9 +109,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   // Makes the first calls here, uncounted, because some work is done only then.
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 100; ++i)
     if (!(*loopback)->client().Null() || !(*loopback)->client().Add(20, 22)) return 1;
-  }
   // Finds the A-stacks that this thread takes next, and sets the hint of every A-stack as if a poller scanned it.
   std::uint32_t top = 0;
   {

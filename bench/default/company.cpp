@@ -123,9 +123,8 @@ void Company::close_books(FreshRun& run, std::chrono::milliseconds length) {
 
 double seconds_of(std::span<const Child> processes) {
   double all = 0;
-  for (const Child& process : processes) {
+  for (const Child& process : processes)
     if (const auto usage = cpu_usage(process.pid())) all += static_cast<double>(usage->ns) / 1e9;
-  }
   return all;
 }
 

@@ -156,10 +156,9 @@ int call_bench(std::vector<UniqueFd> ends, unsigned first, const RunTerms& terms
       return client.Add(1, 2).has_value();
     });
   }
-  if (clients.size() > 1) {
+  if (clients.size() > 1)
     return call_from_threads(first, terms,
                              [&, call = 0U]() mutable { return clients[++call % clients.size()].Null().has_value(); });
-  }
   return call_from_threads(first, terms, [&] { return client.Null().has_value(); });
 }
 
@@ -180,9 +179,8 @@ int serve_bench(std::vector<UniqueFd> ends, const RunTerms& terms) {
   TimedProcedures procedures;
   procedures.ticks = terms.clock.ticks(terms.situation.procedure);
   Server server;
-  for (UniqueFd& end : ends) {
+  for (UniqueFd& end : ends)
     if (!::Bench::serve_over(server, std::move(end), procedures)) return 1;
-  }
   serve_for_ever(terms.desk);
 }
 
@@ -194,9 +192,8 @@ int serve_nested(std::vector<UniqueFd> ends, UniqueFd behind, const RunTerms& te
     if (!store(procedures.behind, ::Bench::Client::import_over(std::move(behind), options))) return 1;
   }
   Server server;
-  for (UniqueFd& end : ends) {
+  for (UniqueFd& end : ends)
     if (!::Nested::serve_over(server, std::move(end), procedures)) return 1;
-  }
   serve_for_ever(terms.desk);
 }
 

@@ -12,9 +12,8 @@ namespace {
 using std::chrono::steady_clock;
 
 std::optional<lrpc::Gate> gate_named(std::string_view name) {
-  for (const auto gate : {lrpc::Gate::adaptive, lrpc::Gate::exchange, lrpc::Gate::handoff, lrpc::Gate::sleep}) {
+  for (const auto gate : {lrpc::Gate::adaptive, lrpc::Gate::exchange, lrpc::Gate::handoff, lrpc::Gate::sleep})
     if (name == name_of(gate)) return gate;
-  }
   return std::nullopt;
 }
 

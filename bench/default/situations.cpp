@@ -124,15 +124,13 @@ std::vector<Situation> situations() {
   const std::vector<Situation> all_patterns = patterns();
   std::vector<Situation> all = all_patterns;
   for (const Situation& pattern : all_patterns) {
-    if (pattern.threads == 1 && pattern.clients == 1) {
+    if (pattern.threads == 1 && pattern.clients == 1)
       for (const Variant& variant : kApart) all.push_back(with(pattern, variant));
-    }
     all.push_back(with(pattern, kOneProcessor));
   }
   all.push_back({.name = "2 clients, a processor each", .clients = 2, .where = Where::clients_apart});
-  for (const Situation& pattern : all_patterns) {
+  for (const Situation& pattern : all_patterns)
     for (const Variant& variant : kBeside) all.push_back(with(pattern, variant));
-  }
   const auto add = [&](const auto& few, const auto& variants) {
     for (const Situation& pattern : all_patterns)
       for (const Variant& variant : variants)

@@ -50,9 +50,8 @@ Result<StackClient> StackClient::open(StackUser& user, Protocol& top, Service se
                                       std::uint16_t port) {
   const Shepherd inside(user.host().monitor());
   const ParticipantSet participants = bench_participants(user.host().address(), peer, port);
-  if (service == Service::datagram) {  // answers may arrive through any session
+  if (service == Service::datagram)  // answers may arrive through any session
     if (Status enabled = top.open_enable(user, participants); !enabled) return enabled.error();
-  }
   auto session = top.open(user, participants);
   if (!session) return session.error();
   return StackClient(user, *session, service);

@@ -27,16 +27,13 @@ struct Hierarchy {
 };
 
 Result<Hierarchy> find_hierarchy() {
-  for (const char* root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
+  for (const char* root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
     if (::access(fmt::format("{}/cpu.shares", root).c_str(), F_OK) == 0 ||
-        ::access(fmt::format("{}/cgroup.procs", root).c_str(), F_OK) == 0) {
+        ::access(fmt::format("{}/cgroup.procs", root).c_str(), F_OK) == 0)
       return Hierarchy{root, false};
-    }
-  }
   std::ifstream file("/sys/fs/cgroup/cgroup.controllers");
-  for (std::string controller; file >> controller;) {
+  for (std::string controller; file >> controller;)
     if (controller == "cpu") return Hierarchy{"/sys/fs/cgroup", true};
-  }
   return Error{Errc::not_supported, "there is no control group hierarchy for processor time under /sys/fs/cgroup"};
 }
 
@@ -89,9 +86,8 @@ ControlGroup& ControlGroup::operator=(ControlGroup&& other) noexcept {
 
 ControlGroup::~ControlGroup() {
   if (path_.empty()) return;
-  for (int i = 0; i < 100 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i) {
+  for (int i = 0; i < 100 && ::rmdir(path_.c_str()) != 0 && errno == EBUSY; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a reaped process may still be in the group
-  }
 }
 
 void ControlGroup::sweep() noexcept {

@@ -37,9 +37,8 @@ Result<Surroundings> Surroundings::create(const Cell& cell, const Cores& cores) 
     case Load::idle: break;
     case Load::one_hog: done = add_hog(cores.seats(cell.placement).client); break;
     case Load::hog_everywhere:
-      for (const Seat& seat : cores.each()) {
+      for (const Seat& seat : cores.each())
         if (done) done = add_hog(seat);
-      }
       break;
     case Load::hog_in_other_group:
       done = add_group(around.hog_group_, "hog", 1);

@@ -34,9 +34,8 @@ Status turn(int processor, bool on) {
 /// that goes offline.
 bool in_forgetful_cpuset() {
   std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
+  for (std::string line; std::getline(groups, line);)
     if (const auto at = line.find(":cpuset:"); at != std::string::npos) return line.substr(at) != ":cpuset:/";
-  }
   return false;
 }
 
@@ -59,15 +58,13 @@ std::optional<std::string> bound_to(int processor) {
 }  // namespace
 
 Result<OfflineProcessor> OfflineProcessor::prepare(int processor) {
-  if (const std::string path = switch_of(processor); ::access(path.c_str(), W_OK) != 0) {
+  if (const std::string path = switch_of(processor); ::access(path.c_str(), W_OK) != 0)
     return Error{errno == ENOENT ? Errc::not_supported : Errc::not_permitted, system_error(path, errno).message()};
-  }
   if (in_forgetful_cpuset())
     return Error{Errc::not_supported, fmt::format("this cpuset would lose processor {} for good", processor)};
-  if (const auto bound = bound_to(processor)) {
+  if (const auto bound = bound_to(processor))
     return Error{Errc::not_supported,
                  fmt::format("{} is bound to processor {}, and might not be any more", *bound, processor)};
-  }
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("pipe2", errno);
   UniqueFd read_end(ends[0]);

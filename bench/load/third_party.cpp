@@ -73,9 +73,8 @@ bool ThirdParty::note(Desk& desk, std::int64_t due, Work&& work) {
   const bool done = work();
   const std::int64_t took = now_ns() - due;
   // A piece of work during which the book changed belongs to neither book.
-  if (book < kBooks && book == desk.book.load(std::memory_order_acquire)) {
+  if (book < kBooks && book == desk.book.load(std::memory_order_acquire))
     desk.books[book].add(static_cast<std::uint64_t>(took));
-  }
   return done;
 }
 

@@ -75,14 +75,12 @@ const Change kChanges[] = {
      [](const World& world) { seat_process(world.client, world.cores.seats(Placement::two_cores).client); }},
     {"narrow", "both narrowed to one core", "both on every core", Placement::unpinned,
      [](const World& world) {
-       for (const pid_t process : {world.client, world.server}) {
+       for (const pid_t process : {world.client, world.server})
          seat_process(process, world.cores.seats(Placement::one_core).client);
-       }
      },
      [](const World& world) {
-       for (const pid_t process : {world.client, world.server}) {
+       for (const pid_t process : {world.client, world.server})
          seat_process(process, world.cores.seats(Placement::unpinned).client);
-       }
      }},
 };
 

@@ -65,16 +65,14 @@ Result<std::vector<CellResult>> run_cell(Session& session, const Cell& cell) {
     const Slice slice{.untimed = lengths.slice / 8,
                       .timed = lengths.slice,
                       .book = round < kChoosingRounds ? Book::choosing : Book::judging};
-    for (auto& team : teams) {
+    for (auto& team : teams)
       if (auto ran = team->run(slice); !ran) return ran.error();
-    }
     std::rotate(teams.begin(), teams.begin() + 1, teams.end());  // no team always runs after the same one
   }
   std::vector<CellResult> results;
-  for (const auto& team : teams) {
+  for (const auto& team : teams)
     results.push_back({team->strategy(), timing_of(team->counted(Book::choosing), session.clock()),
                        timing_of(team->counted(Book::judging), session.clock())});
-  }
   std::sort(results.begin(), results.end(), [](const auto& a, const auto& b) { return a.strategy < b.strategy; });
   return results;
 }
@@ -101,15 +99,13 @@ void print_cell(const Table& table, const Cell& cell, const std::vector<CellResu
   for (const std::string& text :
        {std::string(name(best.strategy)), number(best.judging.median), number(best.judging.p99),
         number(adaptive.judging.median), number(adaptive.judging.p99), number(adaptive.judging.mean),
-        ratio(verdict.median_ratio), ratio(verdict.p99_ratio)}) {
+        ratio(verdict.median_ratio), ratio(verdict.p99_ratio)})
     cells.push_back(text);
-  }
   if (has_hog(cell.load)) {
     const Timing& plain = find(results, Strategy::plain_futex).judging;
     for (const std::string& text :
-         {number(plain.mean), number(plain.p99), ratio(verdict.plain_mean_ratio), ratio(verdict.plain_p99_ratio)}) {
+         {number(plain.mean), number(plain.p99), ratio(verdict.plain_mean_ratio), ratio(verdict.plain_p99_ratio)})
       cells.push_back(text);
-    }
   } else {
     cells.resize(cells.size() + 4);
   }

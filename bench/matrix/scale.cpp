@@ -92,9 +92,8 @@ class Scale {
       if (auto done = step(alive); !done) return done;
       if (alive == most) break;
     }
-    if (!crowd_->why_not().empty()) {
+    if (!crowd_->why_not().empty())
       print_note(fmt::format("No more than {} idle bindings: {}.", crowd_->bindings(), crowd_->why_not()));
-    }
     return {};
   }
 
@@ -135,9 +134,8 @@ class Scale {
       // `before` is an upper bound.
       const double us = session_.clock().ns(crowd_->import_ticks()) / 1000 / std::max(crowd_->imports(), 1U);
       for (const double value :
-           {us, before.judged(), after.judged(), after.user, after.page_tables, after.slab, after.kernel_stacks}) {
+           {us, before.judged(), after.judged(), after.user, after.page_tables, after.slab, after.kernel_stacks})
         cells.push_back(number(value));
-      }
       emit_json("memory per binding", "KiB", alive, Figures::exactly(after.judged(), idle));
       emit_json("bind", "ns", alive, Figures::exactly(us * 1000, crowd_->imports()));
       missed.add(idle >= 99 && after.judged() > kKibBar, "memory");

@@ -52,9 +52,8 @@ Alternated measure(Session& session, const Field& field, Placement placement, st
   std::size_t longest = 30;
   for (const NetworkRow& row : rows) longest = std::max(longest, row.name.size());
   std::vector<Column> columns = {{"stack", -static_cast<int>(longest)}, {"us", 8}, {"to floor", 9}, {"paper ms", 9}};
-  if (throughput) {
+  if (throughput)
     columns.insert(columns.end(), {{"16k: MB/s", 10}, {"paper kB/s", 11}, {"us per 1k", 10}, {"paper ms", 9}});
-  }
   const Table table(columns);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t floor = index_of(rows, rows[i].floor);

@@ -38,9 +38,8 @@ unsigned copies_of(CopyCode code, std::size_t payload) {
 template <class Call>
 Status count(CopyCount& row, std::size_t payload, Call&& call) {
   copy_counters = {};
-  if (const auto outcome = call(); !outcome) {
+  if (const auto outcome = call(); !outcome)
     return Error{outcome.code(), std::string(row.argument) + ": " + std::string(describe(outcome.code()))};
-  }
   row.a = copies_of(CopyCode::A, payload);
   row.e = copies_of(CopyCode::E, payload);
   row.f = copies_of(CopyCode::F, payload);

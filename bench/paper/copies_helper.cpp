@@ -9,9 +9,8 @@ int main() {
     fmt::print(stderr, "lrpc-bench-copies: {}\n", rows.error().message());
     return 1;
   }
-  for (const auto& row : *rows) {
+  for (const auto& row : *rows)
     fmt::print("{{\"operation\":\"{}\",\"argument\":\"{}\",\"A\":{},\"E\":{},\"F\":{}}}\n", row.operation, row.argument,
                row.a, row.e, row.f);
-  }
   return 0;
 }

@@ -244,9 +244,7 @@ void figure2(Session& session) {
     if (!floor_line.points.empty() && !drawn) plot.add(floor_line);
   }
   Series paper_line{"the paper", {}, true};
-  for (const auto& rate : paper::kFigure2) {
-    paper_line.points.emplace_back(rate.processors, rate.calls_per_second);
-  }
+  for (const auto& rate : paper::kFigure2) paper_line.points.emplace_back(rate.processors, rate.calls_per_second);
   plot.add(paper_line);
   session.draw("figure2", plot.str());
 }

@@ -68,12 +68,10 @@ void naive_rows(Session& session, const Table& table, Placement placement) {
   constexpr std::pair<std::string_view, NaiveMessage> kTests[] = {
       {"Null", {1, 1}}, {"BigIn", {200, 1}}, {"BigInOut", {200, 200}}};
   row("futex", "Null", make_naive_futex);
-  for (const auto& [test, message] : kTests) {
+  for (const auto& [test, message] : kTests)
     row("pipe", test, [m = message](const Seats& seats) { return make_naive_pipe(seats, m); });
-  }
-  for (const auto& [test, message] : kTests) {
+  for (const auto& [test, message] : kTests)
     row("seqpacket", test, [m = message](const Seats& seats) { return make_naive_seqpacket(seats, m); });
-  }
 }
 
 void lrpc_rows(Session& session, const Table& table, Placement placement) {
@@ -90,10 +88,9 @@ void lrpc_rows(Session& session, const Table& table, Placement placement) {
 void print_paper() {
   fmt::print("\n");
   print_note("The paper's Table IV, microseconds on a C-VAX Firefly (its minimum for one processor is 109):");
-  for (const auto& t : paper::kTableIV) {
+  for (const auto& t : paper::kTableIV)
     fmt::print("    {:<9} LRPC/MP {:>4}   LRPC {:>4} ({:.2f} x its minimum)   Taos (SRC RPC) {:>4}\n", t.test,
                t.lrpc_mp, t.lrpc, t.lrpc / paper::table_v::kMinimum, t.taos);
-  }
 }
 
 }  // namespace
@@ -105,10 +102,9 @@ void table4(Session& session) {
       "block / floor blocks around it). one-core rows, and unpinned rows that sleep, are held against the yield floor "
       "(two traps and two context switches on one core); the others against the polling floor (one cache line between "
       "two cores). paper ratio: to the paper's single-processor minimum.");
-  if (!session.cores().has_two()) {
+  if (!session.cores().has_two())
     print_note("skipped: two-cores rows, and unpinned rows of the exchange and adaptive gates: " +
                session.cores().describe() + ".");
-  }
   fmt::print("\n");
   const Table table(row_columns());
   plain_rows(session, table);

@@ -94,10 +94,9 @@ void draw_axes(Out out, const Axis& x_axis, const Axis& y_axis, const Scale& x, 
 void draw_line(Out out, const Series& series, std::string_view colour, const Scale& x, const Scale& y) {
   std::string points;
   const auto flush = [&] {
-    if (!points.empty()) {
+    if (!points.empty())
       put(out, R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="1.5"{}/>)", points, colour,
           series.dashed ? R"( stroke-dasharray="6 4")" : "");
-    }
     points.clear();
   };
   for (const auto& [px, py] : series.points) {
@@ -129,9 +128,8 @@ std::vector<double> axis_ticks(double low, double high, bool logarithmic) {
   const double rough = (high - low) / 5;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = power;
-  for (const double digit : {2.0, 5.0, 10.0}) {
+  for (const double digit : {2.0, 5.0, 10.0})
     if (step < rough * 0.75) step = digit * power;
-  }
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) ticks.push_back(i * step);
   return ticks;
 }
