@@ -11,7 +11,6 @@ void Session::measure_row(const Table& table, Row row, Placement placement, Floo
   if (interrupted() || !filter_.wants(row.gate, row.placement, row.test)) return;
   const bool needs_two = placement == Placement::two_cores || floor == Floor::polling;
   if (needs_two && !cores_.has_two()) return;  // the note above the table says so once
-
   const std::string label = fmt::format("{}/{}/{}/{}/{}", row.bench, row.system, row.gate, row.placement, row.test);
   auto figures = measure_alone(label, placement, floor, make);
   if (!figures) return fail(table, row, figures.error().message());

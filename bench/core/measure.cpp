@@ -3,8 +3,6 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "child.h"
 #include "report/statistics.h"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>

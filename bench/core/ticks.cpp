@@ -31,7 +31,6 @@ TickClock TickClock::calibrate() {
   const Moment first = read_both();
   while (clock_ns(CLOCK_MONOTONIC_RAW) - first.ns < 20'000'000) relax();
   const Moment last = read_both();
-
   TickClock clock;
   clock.ns_per_tick_ = static_cast<double>(last.ns - first.ns) / static_cast<double>(last.ticks - first.ticks);
 

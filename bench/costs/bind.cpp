@@ -2,7 +2,6 @@
 // the second.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <vector>
 
 #include "bare_introduction.h"

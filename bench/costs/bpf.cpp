@@ -1,7 +1,6 @@
 // What the optional eBPF program on sched_switch costs each context switch of the machine.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -78,7 +77,6 @@ Status run(Session& session) {
     return {};
   });
   if (!ran) return ran;
-
   std::vector<double> without((*samples)->without, (*samples)->without + rounds);
   std::vector<double> with((*samples)->with, (*samples)->with + rounds);
   std::vector<double> added;

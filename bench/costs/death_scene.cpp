@@ -13,7 +13,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -278,13 +277,11 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
   auto shared = Shared<Scene>::create();
   if (!shared) return shared.error();
   Scene& scene = **shared;
-
   auto server = Child::spawn("bench-server", seats.server,
                              [&] { return end_of("the server", be_server(nameserver, name, act, scene), scene); });
   if (!server) return server.error();
   const auto serves = [&] { return scene.server_ready.load(); };
   if (auto up = await(scene, serves, "the server did not become ready"); !up) return up.error();
-
   const ImportOptions options{.nameserver = nameserver, .timeout = kPatience, .gate = act.gate};
   auto client = Child::spawn("bench-client", seats.client, [&] {
     return end_of("the client", be_client(options, name, act, server->pid(), scene), scene);
@@ -293,7 +290,6 @@ Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, con
   const bool calls = act.hears == Hears::call || act.hears == Hears::started_call || act.hears == Hears::unbound_calls;
   const auto on_stage = [&] { return scene.client_ready && (!calls || scene.held); };
   if (auto up = await(scene, on_stage, "the client did not become ready"); !up) return up.error();
-
   auto heard = end(scene, act, client_dies(act.hears) ? client->pid() : server->pid());
   if (!heard || client_dies(act.hears)) return heard;
   // The client knows. Did it learn of the death in the expected way?

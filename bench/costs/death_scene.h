@@ -2,7 +2,6 @@
 // it.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "comparison.h"
 #include "core/interrupt.h"
 #include "report/strips.h"

@@ -5,7 +5,6 @@
 #include <functional>
 #include <limits>
 #include <span>
-#include <thread>
 
 #include "company.h"
 #include "core/child.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <limits>
 #include <sstream>
 
 #include "calls/helper.h"

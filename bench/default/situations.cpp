@@ -4,7 +4,6 @@
 #include <array>
 #include <regex>
 #include <string_view>
-#include <utility>
 
 #include "situation.h"
 

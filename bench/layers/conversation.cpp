@@ -3,8 +3,6 @@
 
 #include <array>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "alternate.h"

@@ -2,7 +2,6 @@
 // policies that make callers unequal.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <vector>
 

@@ -1,10 +1,7 @@
 // Latency over time while conditions change: how soon the adaptive gate has settled again.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
-#include <limits>
 
 #include "calls/lrpc_domains.h"
 #include "core/futex.h"

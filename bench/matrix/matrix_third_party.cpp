@@ -58,7 +58,6 @@ void print_and_emit(Session& session, const Table& table, const Cell& cell,
   cells.push_back(ratio(ratio_to_futexes));
   cells.push_back(ratio_to_futexes <= kThirdPartyBar ? "" : "p99");
   table.print(cells);
-
   constexpr std::pair<Book, std::string_view> kSystems[] = {
       {with_adaptive, "lrpc"}, {with_futexes, "futex"}, {with_nobody, "null"}};
   for (const auto& [book, system] : kSystems) {

@@ -2,11 +2,8 @@
 // nothing else.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <memory>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "lrpc/detail/shim/result.h"

@@ -101,7 +101,6 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
   const auto outcome = measured_by_client<Outcome>(
       seats.client, [&](Outcome& figures) { return measure_all(session, **hosts, figures); });
   if (!outcome) return outcome.error();
-
   for (std::size_t test = 0; test < kTests; ++test) {
     const Outcome::Test& one = (*outcome)->tests[test];
     if (one.blocks == 0) continue;

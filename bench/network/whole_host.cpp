@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <utility>
 
 #include "calls/helper.h"
 #include "calls/lrpc_domains.h"

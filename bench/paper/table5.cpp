@@ -57,7 +57,6 @@ class Breakdown {
     floor_ns_ = call->floor.value_or(0);
     call_ns_ = call->median;
     using namespace paper::table_v;
-
     table_ = Table{{"operation", -28},   {"ns", 9}, {"of call", 8}, {"how", -8}, {"paper minimum us", 16},
                    {"paper LRPC us", 13}};
     line({"procedure call", "procedure call", *plain, kProcedureCall});

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <chrono>
 #include <span>
 
 #include "eventually.h"
