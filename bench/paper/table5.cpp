@@ -47,12 +47,12 @@ class Breakdown {
     fmt::print("\nGate {}, {}, against the {} floor:\n\n", name_of(transfer_.gate), name(transfer_.placement),
                name(transfer_.floor));
     const auto call = time([&](const Seats& seats) { return make_lrpc_call(seats, transfer_.gate, LrpcTest::null); });
-    const auto plain = time_part([] { return make_plain_call(PlainProcedure::null); });
-    const auto client_stub = time_part([] { return make_call_part(CallPart::client_stub); });
-    const auto server_stub = time_part([] { return make_call_part(CallPart::server_stub); });
-    const auto linkage = time_part([] { return make_call_part(CallPart::linkage); });
-    const auto word = time_part([] { return make_call_part(CallPart::call_word); });
-    const auto whole = time_part([] { return make_call_part(CallPart::whole); });
+    const auto plain = time([](const Seats&) { return Made(make_plain_call(PlainProcedure::null)); });
+    const auto client_stub = time_part<call_parts::ClientStub>();
+    const auto server_stub = time_part<call_parts::ServerStub>();
+    const auto linkage = time_part<call_parts::Linkage>();
+    const auto word = time_part<call_parts::CallWord>();
+    const auto whole = time_part<call_parts::WholeCall>();
     if (!call || !plain || !client_stub || !server_stub || !linkage || !word || !whole) return;
     floor_ns_ = call->floor.value_or(0);
     call_ns_ = call->median;
@@ -80,23 +80,23 @@ class Breakdown {
   }
 
  private:
-  using Make = Session::MakeContender;
+  using Made = Result<std::unique_ptr<Contender>>;
 
-  std::optional<Figures> time(const Make& make) {
+  std::optional<Figures> time(const Session::MakeContender& make) {
     auto figures = session_.measure_alone("table5", transfer_.placement, transfer_.floor, make);
     if (figures) return *figures;
     session_.fail(figures.error().message());
     return std::nullopt;
   }
-  template <class MakePart>
-  std::optional<Figures> time_part(MakePart&& make) {
-    return time([&](const Seats&) { return Result<std::unique_ptr<Contender>>(make()); });
+  template <class Part>
+  std::optional<Figures> time_part() {
+    return time([](const Seats&) { return Made(std::make_unique<Part>()); });
   }
 
   /// Prints the floor; for the serial floor also its parts.
   bool floor_lines() {
     if (transfer_.floor == Floor::yield) {
-      const auto trap = time_part([] { return make_call_part(CallPart::trap); });
+      const auto trap = time_part<call_parts::Trap>();
       if (!trap) return false;
       line({"two traps", "two traps", multiplied(*trap, 2), paper::table_v::kTwoTraps});
       line({"two context switches", "two switches", derived(floor_ns_ - 2 * trap->median),
