@@ -1,12 +1,19 @@
 #include "third_party.h"
 
+#include <fmt/format.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string>
 
-#include "compiler.h"
+#include "core/program.h"
 #include "core/store.h"
 #include "core/ticks.h"
+#include "lrpc/detail/shim/system/fd.h"
 
 namespace lrpc::bench {
 namespace {
@@ -32,6 +39,52 @@ std::uint64_t calibrate() noexcept {
   }
   return kTurns * static_cast<std::uint64_t>(kWorkNs) / static_cast<std::uint64_t>(std::max<std::int64_t>(best, 1));
 }
+
+// ---- a compiler as a load: like a build, one short process after another ----
+
+constexpr int kFunctions = 2;
+constexpr auto kLimit = std::chrono::seconds(30);
+
+std::string source_text() {
+  std::string text;
+  for (int i = 0; i < kFunctions; ++i) {
+    text += fmt::format(
+        "double f{0}(const double *a, int n) {{\n"
+        "  double sum = {0};\n"
+        "  for (int i = 0; i < n; ++i) sum += a[i] > sum ? a[i] * {0} : sum / (i + 1);\n"
+        "  return sum;\n"
+        "}}\n",
+        i);
+  }
+  return text;
+}
+
+/// Compiles a small generated C file. No file is created in any directory. Move-only.
+class Compiler {
+ public:
+  /// Errors: system_error.
+  static Result<Compiler> create() {
+    UniqueFd source(::memfd_create("source", 0));  // without CLOEXEC: the compiler opens it by its number
+    if (!source) return system_error("memfd_create", errno);
+    const std::string text = source_text();
+    if (::write(source.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      return system_error("write", errno);
+    return Compiler(std::move(source));
+  }
+  /// Runs cc(1) on the calling thread's processors and blocks until it ends: some 25 ms. Errors: not_supported if there
+  /// is no cc(1) or it fails; call_aborted.
+  [[nodiscard]] Status compile() const {
+    // The output goes to cc's standard output, so that a compiler that is killed leaves no temporary file behind.
+    auto ran =
+        run_program({"cc", "-x", "c", "-O2", "-S", "-o", "-", fmt::format("/proc/self/fd/{}", source_.get())}, kLimit);
+    if (ran || ran.code() == Errc::call_aborted) return ran ? Status{} : Status(ran.error());
+    return Error{Errc::not_supported, "a build: " + ran.error().message()};
+  }
+
+ private:
+  explicit Compiler(UniqueFd source) noexcept : source_(std::move(source)) {}
+  UniqueFd source_;
+};
 
 }  // namespace
 
