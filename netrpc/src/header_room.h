@@ -15,8 +15,8 @@ namespace lrpc::netrpc {
 /// may refuse it as too long.
 inline constexpr std::size_t kSurelyCarried = 512;
 
-/// Subtracts a header of `size` bytes from the sizes that the layer below has written into `request`, and leaves at most
-/// `most`. `outcome`: that layer's answer, which is returned.
+/// Subtracts a header of `size` bytes from the sizes that the layer below has written into `request`, and leaves at
+/// most `most`. `outcome`: that layer's answer, which is returned.
 [[nodiscard]] inline Errc less_header(Errc outcome, control::Request& request, std::size_t size,
                                       std::size_t most = ~std::size_t{0}) noexcept {
   if (outcome != Errc::ok) return outcome;

@@ -15,8 +15,8 @@
 
 namespace testing_lrpc {
 
-/// Mounts it at `path`, an existing file. `device`: /dev/fuse, from which the daemon reads. Needs root. False: it cannot
-/// be mounted, see errno.
+/// Mounts it at `path`, an existing file. `device`: /dev/fuse, from which the daemon reads. Needs root. False: it
+/// cannot be mounted, see errno.
 inline bool mount_without_flush(const std::string& path, int device) {
   const std::string options = "fd=" + std::to_string(device) + ",rootmode=100000,user_id=0,group_id=0,allow_other";
   return ::mount("lrpc-stuck", path.c_str(), "fuse", MS_NOSUID | MS_NODEV, options.c_str()) == 0;

@@ -14,6 +14,7 @@ namespace lrpc::stubgen {
 struct Location {
   std::uint32_t line = 1;
   std::uint32_t column = 1;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
   friend auto operator<=>(const Location&, const Location&) = default;
 };
 
