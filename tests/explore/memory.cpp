@@ -10,9 +10,9 @@ bool acquires(std::memory_order order) {
 bool releases(std::memory_order order) {
   return order == std::memory_order_release || order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
 }
-void see(Thread& thread, const Location& location, std::uint32_t number, std::memory_order order) {
+void see(Thread& thread, const Location& location, Number number, std::memory_order order) {
   thread.view.raise(location.number, number);
-  const View& view = location.values[number].view;
+  const View& view = location.values[static_cast<std::size_t>(number)].view;
   if (acquires(order)) {
     thread.view.join(view);
   } else {
@@ -22,7 +22,7 @@ void see(Thread& thread, const Location& location, std::uint32_t number, std::me
 
 /// `before`: the view of the value that an update has read; the update continues that value's release sequence.
 void put(Thread& thread, Location& location, std::uint64_t bits, std::memory_order order, const View* before) {
-  const auto number = static_cast<std::uint32_t>(location.values.size());
+  const auto number = static_cast<Number>(location.values.size());
   thread.view.raise(location.number, number);
   Value value{bits, releases(order) ? thread.view : thread.released};
   value.view.raise(location.number, number);
@@ -42,13 +42,14 @@ std::uint64_t load(const void* at, std::uint64_t newest, std::memory_order order
   order = search.asked(order, "load", where);
   Location& location = search.at(at, newest);
   Thread& self = search.self();
-  const auto last = static_cast<std::uint32_t>(location.values.size() - 1);
-  std::uint32_t oldest = self.view.of(location.number);
-  if (order == std::memory_order_seq_cst) oldest = std::max(oldest, search.sequential().of(location.number));
-  const std::uint32_t seen = last - search.choose(last - oldest + 1);
+  Number oldest = self.view.oldest[location.number];
+  if (order == std::memory_order_seq_cst) oldest = std::max(oldest, search.sequential().oldest[location.number]);
+  const unsigned older = search.choose(static_cast<unsigned>(location.last() - oldest) + 1);
+  const auto seen = static_cast<Number>(location.last() - static_cast<Number>(older));
   see(self, location, seen, order);
-  if (shared) search.note("load", where, location.values[seen].bits);
-  return location.values[seen].bits;
+  const std::uint64_t bits = location.values[static_cast<std::size_t>(seen)].bits;
+  if (shared) search.note("load", where, bits);
+  return bits;
 }
 
 void store(const void* at, std::uint64_t newest, std::uint64_t stored, std::memory_order order, const Where& where) {
@@ -72,18 +73,17 @@ void end_update(const void* at, std::uint64_t stored, std::memory_order order, c
   order = search.asked(order, "update", where);
   Location& location = search.at(at, stored);
   Thread& self = search.self();
-  const auto last = static_cast<std::uint32_t>(location.values.size() - 1);
-  see(self, location, last, order);
-  if (order == std::memory_order_seq_cst) self.view.raise(location.number, search.sequential().of(location.number));
-  const View before = location.values[last].view;
+  see(self, location, location.last(), order);
+  if (order == std::memory_order_seq_cst) self.view.raise(location.number, search.sequential().oldest[location.number]);
+  const View before = location.values.back().view;
   put(self, location, stored, order, &before);
 }
 
 void end_look(const void* at, std::memory_order order, const Where& where) {
   if (!search.running()) return;
   order = search.asked(order, "failed update", where);
-  Location& location = search.at(at, 0);
-  see(search.self(), location, static_cast<std::uint32_t>(location.values.size() - 1), order);
+  const Location& location = search.at(at, 0);
+  see(search.self(), location, location.last(), order);
 }
 
 void fence(std::memory_order order, const Where& where) {

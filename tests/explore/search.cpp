@@ -79,7 +79,7 @@ Outcome Search::go(const Program& program, const Bounds& bounds) {
   bounds_ = bounds;
   outcome_ = {};
   choices_.clear();
-  users_.clear();
+  places_.clear();
   weakened_.clear();
   program_ = &program;
   threads_.resize(program.threads.size());
@@ -111,7 +111,6 @@ void Search::run_once(const Program& program) {
   steps_ = 0;
   departed_ = false;
   trace_.clear();
-  places_.clear();
   used_locations_ = 0;
   sequential_ = {};
   mutexes_.clear();
@@ -212,23 +211,24 @@ void Search::fail(const std::string& what) {
 
 // ---- Memory ----
 
-Location& Search::at(const void* place, std::uint64_t newest) {
-  const auto [entry, is_new] = places_.try_emplace(place, used_locations_);
-  if (is_new) {
-    if (used_locations_ == locations_.size()) locations_.emplace_back();
-    Location& location = locations_[used_locations_];
-    location.number = used_locations_++;
-    location.values.assign(1, {newest, {}});
+Location& Search::at(const void* address, std::uint64_t newest) {
+  Place& place = places_[address];
+  if (place.run != outcome_.runs + 1) {
+    if (used_locations_ == locations_.size()) fail("too many locations");
+    place.run = outcome_.runs + 1;
+    place.location = used_locations_++;
+    locations_[place.location].number = place.location;
+    locations_[place.location].values.assign(1, {newest, {}});
   }
-  return locations_[entry->second];
+  return locations_[place.location];
 }
 
-bool Search::shared(const void* place, bool writes) {
-  Users& users = users_[place];
-  const auto is_shared = [&] { return users.writers != 0 && (users.any & (users.any - 1)) != 0; };
+bool Search::shared(const void* address, bool writes) {
+  Place& place = places_[address];
+  const auto is_shared = [&] { return place.writers != 0 && (place.users & (place.users - 1)) != 0; };
   const bool before = is_shared();
-  users.any |= 1U << current_;
-  if (writes) users.writers |= 1U << current_;
+  place.users |= 1U << current_;
+  if (writes) place.writers |= 1U << current_;
   if (!before && is_shared()) more_is_shared_ = true;
   return is_shared();
 }

@@ -15,18 +15,19 @@
 
 namespace explore {
 
-/// What may still be seen: for each location the number of the oldest value, and how far each thread's steps are known.
-struct View {
-  std::vector<std::uint32_t> oldest;
-  std::array<std::uint32_t, kMostThreads> clock{};
+/// The number of a value in its location's order, or of a step of a thread. Of this type SSE2 compares eight at once.
+using Number = std::int16_t;
 
-  [[nodiscard]] std::uint32_t of(std::size_t location) const { return location < oldest.size() ? oldest[location] : 0; }
-  void raise(std::size_t location, std::uint32_t to) {
-    if (location >= oldest.size()) oldest.resize(location + 1);
-    oldest[location] = std::max(oldest[location], to);
-  }
+/// What may still be seen: for each location the number of the oldest value, and how far each thread's steps are known.
+/// Views are copied and joined at each step of each run, so they lie in one piece.
+struct View {
+  static constexpr std::size_t kMostLocations = 128;
+  std::array<Number, kMostLocations> oldest{};
+  std::array<Number, kMostThreads> clock{};
+
+  void raise(std::size_t location, Number to) { oldest[location] = std::max(oldest[location], to); }
   void join(const View& other) {
-    for (std::size_t i = 0; i < other.oldest.size(); ++i) raise(i, other.oldest[i]);
+    for (std::size_t i = 0; i < oldest.size(); ++i) oldest[i] = std::max(oldest[i], other.oldest[i]);
     for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other.clock[i]);
   }
 };
@@ -38,6 +39,8 @@ struct Value {
 struct Location {
   std::size_t number = 0;
   std::vector<Value> values;  ///< In the order of modification.
+
+  [[nodiscard]] Number last() const { return static_cast<Number>(values.size() - 1); }
 };
 
 struct Mutex {
@@ -47,8 +50,8 @@ struct Mutex {
 
 struct PlainUse {
   std::size_t writer = kMostThreads;
-  std::uint32_t written = 0;
-  std::array<std::uint32_t, kMostThreads> read{};
+  Number written = 0;
+  std::array<Number, kMostThreads> read{};
 };
 
 enum class State : std::uint8_t { runnable, lets_others, waits, sleeps, finished };
@@ -92,7 +95,7 @@ class Search {
   [[nodiscard]] std::vector<Thread>& threads() { return threads_; }
   [[nodiscard]] Mutex& mutex(const void* at) { return mutexes_[at]; }
   [[nodiscard]] PlainUse& plain(const void* at) { return plains_[at]; }
-  void forget(const void* at) { places_.erase(at); }
+  void forget(const void* at) { places_[at].run = 0; }
   void add_local(void* at, std::size_t size) { locals_.push_back({static_cast<std::byte*>(at), size}); }
 
   /// Returns 0 for the plain choice; other numbers are departures.
@@ -109,9 +112,9 @@ class Search {
     for (Thread& thread : threads_)
       if (thread.state == State::lets_others) thread.state = State::runnable;
   }
-  Location& at(const void* place, std::uint64_t newest);
+  Location& at(const void* address, std::uint64_t newest);
   /// Records that the running thread uses it. True: more than one thread uses it, and one of them writes.
-  bool shared(const void* place, bool writes);
+  bool shared(const void* address, bool writes);
   std::memory_order asked(std::memory_order order, const char* what, const Where& where);
   bool asked_by_name(const char* name);
   void fence(Thread& thread);
@@ -135,16 +138,19 @@ class Search {
     std::byte* at;
     std::size_t size;
   };
-  struct Users {
-    unsigned any = 0;
+  /// An address. Its users are those of all runs; its location is that of `run` (0: none).
+  struct Place {
+    unsigned users = 0;
     unsigned writers = 0;
+    std::uint64_t run = 0;
+    std::size_t location = 0;
   };
 
   Bounds bounds_;
   Outcome outcome_;
   std::vector<Choice> choices_;
   std::size_t next_choice_ = 0;
-  std::map<const void*, Users> users_;
+  std::unordered_map<const void*, Place> places_;
   bool more_is_shared_ = false;
   std::vector<Local> locals_;
   std::map<std::tuple<const char*, unsigned, unsigned, const char*, int>, bool> weakened_;
@@ -157,8 +163,7 @@ class Search {
   std::uint64_t steps_ = 0;
   bool departed_ = false;
   std::vector<Step> trace_;
-  std::unordered_map<const void*, std::size_t> places_;
-  std::vector<Location> locations_;
+  std::array<Location, View::kMostLocations> locations_;
   std::size_t used_locations_ = 0;
   View sequential_;  ///< What sequentially consistent operations have seen and stored.
   std::unordered_map<const void*, Mutex> mutexes_;
