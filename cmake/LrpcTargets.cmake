@@ -76,6 +76,9 @@ function(lrpc_program target)
   endif()
   target_link_libraries(${target} PRIVATE ${ARG_DEPENDS})
   lrpc_options(${target})
+  if(LRPC_SANITIZE)
+    lrpc_test_headers(${target})
+  endif()
   if(ARG_INSTALL)
     target_compile_definitions(${target} PRIVATE LRPC_VERSION="${PROJECT_VERSION}")
     install(TARGETS ${target} EXPORT lrpc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -130,7 +133,6 @@ function(lrpc_test target)
   endif()
   lrpc_options(${target})
   lrpc_test_flags(${target})
-  lrpc_test_headers(${target})
   lrpc_guard_forks(${target})
   if(ARG_RUNS)
     add_dependencies(${target} ${ARG_RUNS})
@@ -155,10 +157,12 @@ function(lrpc_test target)
                        PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${timeout} COST ${cost})
 endfunction()
 
-# lrpc_test_flags(target): what only tests need is compiled with LRPC_TEST_FLAGS, after the build type's own flags.
+# lrpc_test_flags(target): what only tests need is compiled with LRPC_TEST_FLAGS, after the build type's own flags; a
+# program with precompiled headers.
 function(lrpc_test_flags target)
   separate_arguments(flags UNIX_COMMAND "${LRPC_TEST_FLAGS}")
   target_compile_options(${target} PRIVATE ${flags})
+  lrpc_test_headers(${target})
 endfunction()
 
 # lrpc_guard_forks(target): tests that fork beside threads do not hang with AddressSanitizer
@@ -190,9 +194,15 @@ function(lrpc_guard_forks target)
 endfunction()
 
 # lrpc_test_headers(target): GoogleTest and what every test includes of the standard library, compiled once for all
-# tests of the build. Sources include what they use all the same: clang-tidy reads them without. (Libraries do without:
-# in their optimised code GCC 12 then gives false warnings.)
+# programs of the tests, and of a sanitizer's build. Sources include what they use all the same: clang-tidy reads them
+# without. (Libraries do without: in their optimised code GCC 12 then gives false warnings, and they are compiled for
+# shared objects, too.)
 function(lrpc_test_headers target)
+  get_target_property(kind ${target} TYPE)
+  get_target_property(reused ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+  if(NOT kind STREQUAL "EXECUTABLE" OR reused OR NOT LRPC_BUILD_TESTS OR target STREQUAL "lrpc_test_headers")
+    return()
+  endif()
   if(NOT TARGET lrpc_test_headers)
     add_executable(lrpc_test_headers ${PROJECT_SOURCE_DIR}/tests/support/headers.cpp)
     target_precompile_headers(lrpc_test_headers PRIVATE
@@ -202,5 +212,6 @@ function(lrpc_test_headers target)
     lrpc_options(lrpc_test_headers)
     lrpc_test_flags(lrpc_test_headers)
   endif()
+  target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
   target_precompile_headers(${target} REUSE_FROM lrpc_test_headers)
 endfunction()
