@@ -1,4 +1,5 @@
-// What the eBPF program (C) and its reader (C++) share: one for each processor, in a map that the reader has mapped.
+// What the eBPF program and its reader share: one of these for each processor, in a map that the reader has mapped.
+// Read by C and C++.
 #pragma once
 
 #include <linux/types.h>

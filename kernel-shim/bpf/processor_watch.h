@@ -14,17 +14,20 @@ namespace lrpc::shim {
 /// costs every context switch of the machine some nanoseconds (`lrpc-bench bpf` says how many).
 class ProcessorWatch {
  public:
-  /// Needs CAP_BPF and CAP_PERFMON (or root), a kernel with BTF, and a build with LRPC_BPF. Error: not_supported.
+  /// Needs CAP_BPF and CAP_PERFMON (or root), a kernel with BTF, and a build with LRPC_BPF. not_supported, and why,
+  /// without.
   static Result<std::unique_ptr<ProcessorWatch>> attach();
 
   ProcessorWatch(const ProcessorWatch&) = delete;
   ProcessorWatch& operator=(const ProcessorWatch&) = delete;
   ~ProcessorWatch();
 
-  /// Processors that were idle since the last look, or since attach(), on average. No system call but the clock's.
+  /// Processors that were idle since the look before, on average; the first counts from attach(). No system call but
+  /// the clock's.
   [[nodiscard]] double idle();
 
-  /// What the program itself cost, by the kernel's count while somebody had that switched on (BPF_ENABLE_STATS).
+  /// What the kernel counted of the program's own cost, while somebody had that counting switched on
+  /// (BPF_ENABLE_STATS).
   struct Cost {
     std::uint64_t runs = 0;
     std::uint64_t nanoseconds = 0;

@@ -13,7 +13,8 @@ namespace lrpc::netrpc {
 /// The picture that is written for a correct graph.
 enum class GraphPicture { none, text, svg };
 
-/// The text of a description's file. Errors: system_error, invalid_argument (over kMaxText bytes, or a directory).
+/// The text of a description's file. Errors: system_error, invalid_argument (larger than GraphDescription::kMaxText, or
+/// a directory).
 Result<std::string> read_graph_file(const std::string& path);
 
 /// The errors of parse(), each line preceded by the file's name: "FILE:LINE: reason, what to do".

@@ -116,7 +116,8 @@ class Checker {
     instances_.push_back(std::move(instance));
   }
 
-  /// `line`: the line of what has the options, for required ones that are missing. 0: these are not reported.
+  /// `line`: the line of the protocol or micro-protocol that has the options. 0: missing required options are not
+  /// reported.
   void check_options(std::string_view kind, const std::vector<OptionDescription>& known,
                      const std::vector<GraphStatement::Option>& all, int line, Options& options) {
     std::vector<std::string_view> names;
@@ -150,7 +151,8 @@ class Checker {
                                       option.summary, kind, option.name));
   }
 
-  /// What the instance gives because of its micro-protocols. Nullopt: not known, or they make no difference.
+  /// What the instance gives because of its micro-protocols; nullopt if that is not known, or they make no
+  /// difference.
   std::optional<ProtocolKind::Given> check_inside(const GraphStatement& statement, const ProtocolKind& kind,
                                                   InstanceDescription& instance) {
     if (!statement.inside) {
@@ -219,8 +221,8 @@ class Checker {
     return gives;
   }
 
-  /// Where a peer of a protocol below is a host and a port, reports an error unless the kind is transparent, tells
-  /// ports apart, or identifies hosts without being told their ports.
+  /// Where a peer of a protocol below is a host and a port, reports an error unless the kind is transparent, tells ports
+  /// apart, or identifies hosts without being told their ports.
   void check_ports(const GraphStatement& statement, const ProtocolKind& kind) {
     for (const GraphStatement::Lower& lower : statement.below) {
       const auto known = known_.find(lower.name);

@@ -29,7 +29,8 @@ struct PictureWire {
 };
 
 struct Picture {
-  /// A larger picture is not drawn: nobody could read it, and only a hostile description would ask for it.
+  /// A picture with more cells than this is not drawn: nobody could read it, and a hostile description could ask for
+  /// it.
   static constexpr long kMostCells = 4'000'000;
   int width = 0;
   int height = 0;

@@ -66,7 +66,8 @@ const TypeRow& row_of(OptionType type) noexcept {
   return kRows[static_cast<std::size_t>(type)];
 }
 
-/// The largest value of the option; empty: no bound. No duration exceeds a year: protocols add and multiply them.
+/// The largest value of the option; empty: no bound. No duration is longer than a year, so that protocols can add and
+/// multiply durations without overflow.
 std::string_view most_of(const OptionDescription& option) noexcept {
   return option.most.empty() && option.type == OptionType::duration ? "31536000s" : option.most;
 }

@@ -235,7 +235,8 @@ class Parser {
     return true;
   }
 
-  /// Skips to the token after the next ';' outside braces, or to what looks like a definition on a later line.
+  /// Skips to the token after the next ';' outside braces, or to what looks like the beginning of a definition on a
+  /// later line.
   void recover() {
     const int line = now().line;
     bool braces = false;

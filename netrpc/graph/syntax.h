@@ -9,7 +9,8 @@
 
 namespace lrpc::netrpc {
 
-/// Collects errors: "LINE: reason, what to do". Keeps the first kMost: a hostile file cannot make the report long.
+/// Collects errors: "LINE: reason, what to do". Keeps the first kMost, so that a hostile file cannot make the report
+/// long.
 class GraphErrors {
  public:
   static constexpr std::size_t kMost = 50;

@@ -35,7 +35,8 @@ inline constexpr std::uint32_t kNewest = 4;
 [[nodiscard]] std::vector<std::byte> local_call(Procedure procedure, std::uint32_t xid, const SunProgram& served);
 /// More bytes than any answer to local_call() has: a list of some thousand entries.
 inline constexpr std::size_t kMostAnswer = 256 * 1024;
-/// The results in an answer's record. Errors: bad_message (not to `xid`), not_permitted, version_mismatch, call_failed.
+/// The results in the record of an answer. Errors: bad_message (none to the call `xid`), not_permitted (denied),
+/// version_mismatch, call_failed.
 [[nodiscard]] Result<std::span<const std::byte>> results_of(std::span<const std::byte> record, std::uint32_t xid);
 /// Whether rpcbind has done a set or unset, by its results. Nullopt: they are malformed.
 [[nodiscard]] std::optional<bool> done(std::span<const std::byte> results) noexcept;

@@ -82,7 +82,8 @@ class SimEthernet final : public SimDevice {
   static constexpr std::size_t kMaximum = 1500;
   static constexpr std::size_t kLeast = 60;  ///< The shortest frame, without its check sequence.
 
-  /// `reverse`: whether ResolveReverse finds an Ethernet address's host; on a real wire, once ARP has heard of it.
+  /// `reverse`: whether ResolveReverse finds the host of an Ethernet address. On a real wire it does not before ARP has
+  /// heard of that host.
   explicit SimEthernet(SimHost& machine, std::string name = "eth", std::uint16_t types = 0xa700, bool reverse = true)
       : SimDevice(machine, std::move(name), Medium::ethernet), types_(types), reverse_(reverse) {}
   /// Sets `reverse` from now on.
@@ -107,7 +108,8 @@ class SimEthernet final : public SimDevice {
   std::size_t mtu_ = kMaximum;
 };
 
-/// SIM_IP: reaches every host of the world. A message of more than 1480 bytes is fragmented, and lost with a fragment.
+/// SIM_IP: reaches every host of the world. IP fragments and reassembles messages of more than 1480 bytes: one is lost
+/// if any of its fragments is.
 class SimIp final : public SimDevice {
  public:
   static constexpr std::size_t kHeader = 20;

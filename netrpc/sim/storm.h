@@ -33,7 +33,8 @@ struct StormOptions {
   double refused = 0;  ///< The share of calls that the stack is known not to carry, beside those that faults fail.
   std::size_t largest = 16000;                 ///< Bytes of a request or a reply, if the stack can.
   Duration timeout = std::chrono::seconds(2);  ///< Of a call; one in ten has none.
-  /// How often, at least, the stack sends a request and its reply within the timeout if nobody answers: tries_of().
+  /// How often the stack sends a request, and its reply, within the timeout, at least, while nobody answers
+  /// (tries_of()).
   unsigned tries = 5;
   Duration idle = std::chrono::minutes(10);  ///< After this long without calls no state may be left.
   /// If no call ends for this long, those under way have hung.
@@ -60,8 +61,9 @@ struct StormReport {
   std::uint64_t violation_count = 0;
 };
 
-/// Composes the stack on a host (with SimHost::add() or own()), inside the monitor. Returns its highest protocol, a
-/// transaction service, and through `all` every one whose statistics must be empty in the end, higher ones first.
+/// Composes the stack on a host (with SimHost::add() or own()) and returns its highest protocol, a transaction service,
+/// and through `all` every protocol whose statistics must be empty in the end, higher ones first. Called inside the
+/// monitor.
 using ComposeStack = std::function<Protocol&(SimHost& host, std::vector<Protocol*>& all)>;
 
 /// Runs it to the end. Single-threaded; takes seconds. Same options, same run.

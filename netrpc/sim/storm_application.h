@@ -1,4 +1,5 @@
-// What runs on each host of the storm: a client with some calls at a time, and the server that everybody calls.
+// What runs on each host of the storm: a client with some calls at a time, and the server that everybody calls. Private
+// to the simulation.
 #pragma once
 
 #include <memory>

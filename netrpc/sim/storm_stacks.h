@@ -27,7 +27,8 @@ struct NamedStack {
 [[nodiscard]] ProtocolKinds simulated_kinds();
 
 /// A stack from a name of storm_stacks() or from a graph's text, whose last instance is called by the storm. Errors:
-/// those of GraphDescription::parse(). Composing needs a host, so it is tried later, and ends the process if it fails.
+/// those of GraphDescription::parse(); composing cannot be tried before there is a host, and ends the process if it
+/// fails.
 [[nodiscard]] Result<ComposeStack> stack_of(std::string_view name_or_text, const ProtocolKinds& kinds);
 
 }  // namespace lrpc::netrpc

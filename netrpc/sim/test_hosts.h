@@ -18,7 +18,8 @@
 
 namespace lrpc::netrpc {
 
-/// Hosts 10.0.0.1, 10.0.0.2, ... on as many Ethernets as `segments`, joined by routers: host i is on i % segments.
+/// Hosts 10.0.0.1, 10.0.0.2, ... With `segments` > 1 they are distributed over as many Ethernets, joined by routers:
+/// host i is on segment i % segments.
 struct SimHosts {
   explicit SimHosts(std::size_t count, std::uint32_t segments = 1, SimOptions options = {}) : world(options) {
     for (std::size_t i = 0; i < count; ++i)

@@ -58,7 +58,8 @@ struct SimHostOptions {
 enum class Medium : std::uint8_t { ethernet, ip, udp };
 inline constexpr std::size_t kMediums = 3;
 
-/// A simulated machine (the world's) and its clock. Between boot and crash it has a life: a Host, and what is on it.
+/// A simulated machine, and its clock. Between boot and crash it has a life: a netrpc::Host and what was put on it.
+/// Owned by the world.
 class SimHost final : public Clock {
  public:
   SimHost(SimWorld& world, std::uint32_t index, SimHostOptions options);
@@ -79,7 +80,8 @@ class SimHost final : public Clock {
     own(std::move(made));
     return protocol;
   }
-  /// Keeps anything as long as this life (a Graph, for example). Released in the reverse order, inside the monitor.
+  /// Keeps anything as long as this life (a Graph, what a client remembers). Released in the reverse order, inside the
+  /// monitor.
   void own(std::shared_ptr<void> thing) { life_->owned.push_back(std::move(thing)); }
 
   // ---- the machine ----
@@ -179,13 +181,16 @@ class SimWorld final : public Engine, public Clock {
   // ---- time; none of these from inside a monitor ----
   [[nodiscard]] Time now() const noexcept override { return now_; }
   void run_for(Duration how_long);
-  /// Runs until `done()`, asked after each thing that happens. False: `limit` has passed, or nothing more can happen.
+  /// Runs until `done()`, asked after each thing that happens. Returns false if `limit` passes first, or nothing is
+  /// left that could happen.
   bool run_until(const std::function<bool()>& done, Duration limit = std::chrono::hours(1));
   /// Runs until no packet is under way and no host's event waits, or `limit` has passed.
   void run_until_idle(Duration limit = std::chrono::hours(1));
-  /// Runs the next event or delivers the next packet that is due by `until`. False: none is; it is now `until`.
+  /// Runs the next event, or delivers the next packet, if it is due by `until`. If none is, lets time pass until then,
+  /// and returns false.
   bool step(Time until);
-  /// Runs the event's procedure once, `delay` from now, outside every monitor. The event must not outlive the world.
+  /// Runs the event's procedure once, `delay` from now, outside every monitor. The event is the caller's and must not
+  /// outlive the world.
   void schedule(Event& event, Duration delay) { events_.schedule(event, delay); }
   void cancel(Event& event) noexcept { events_.cancel(event); }
   [[nodiscard]] std::uint64_t random() noexcept { return next_random(state_); }

@@ -26,7 +26,8 @@ class BufferPool::Lock {
   std::atomic_flag& flag_;
 };
 
-/// Slices are made many at a time. Like buffers they are kept for good, so they come from malloc(3), not lrpc::reserve.
+/// Slices are made many at a time. Like buffers they come from malloc(3), not from a daemon's reserve (lrpc::reserve):
+/// they are kept for good.
 struct BufferPool::SliceBlock {
   static constexpr std::size_t kCount = 64;
   SliceBlock* next = nullptr;

@@ -1,4 +1,5 @@
-// Memory of objects that come and go with each message, reused: they cost no allocation in the steady state.
+// Memory of objects that come and go with each message. It is reused, so that they cost no allocation in the steady
+// state.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Memory for untrusted peers' data: from malloc(3), never from a daemon's reserve (lrpc::reserve) behind operator new.
+// Memory for data of untrusted peers: it comes from malloc(3), and never from a daemon's reserve (lrpc::reserve), which
+// operator new takes when malloc fails.
 #pragma once
 
 #include <cstdlib>

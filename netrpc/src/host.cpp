@@ -108,7 +108,8 @@ void Host::tell(std::string text) {
   options_.notice(std::move(text));
 }
 
-/// Visible on the wire, where one of next_random() reveals all that follow: without a seed the kernel makes them.
+/// These numbers are visible on the wire, and one number of next_random() reveals all that follow: so without a seed
+/// each comes from the kernel.
 std::uint64_t Host::random() noexcept { return options_.seed != 0 ? next_random(state_) : shim::make_identifier(); }
 
 }  // namespace lrpc::netrpc

@@ -7,7 +7,8 @@
 
 namespace lrpc::netrpc {
 
-/// Stays scheduled after the call for which it was set. If too early, its procedure sets it again, or does nothing.
+/// Stays scheduled after the call for which it was set has ended. So it may run too early: its procedure then does
+/// nothing, or schedules it for the present call.
 class LazyEvent : public Event {
  public:
   using Event::Event;

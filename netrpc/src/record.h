@@ -1,4 +1,5 @@
-// Records in a byte stream (RFC 5531 §11): fragments, each behind a mark with its length and whether it is the last.
+// Records in a stream of bytes (RFC 5531 §11): each is one or more fragments. A mark in front of each fragment has its
+// length and whether it is the last one.
 #pragma once
 
 #include <cstddef>

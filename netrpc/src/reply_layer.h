@@ -1,4 +1,5 @@
-// A transparent layer that also sees replies: it puts a transaction between the user's and the layer below.
+// A transparent layer that also sees the replies: it puts a transaction of its own between the user's and the layer
+// below.
 #pragma once
 
 #include <memory>
@@ -19,8 +20,9 @@ class ReplyLayer : public TransparentProtocol {
   void pass_cancel(TransparentSession& session, Transaction& transaction) noexcept override;
 
  protected:
-  /// A call through `session`, which began at `begun`, has ended with `outcome`; or before that, one member of a group
-  /// has answered a call or failed. Returns the outcome for the call's user; may change the reply.
+  /// A call through `session`, which began at `begun`, has ended with `outcome`. For a call to a group: called also
+  /// before that, for each member that has answered or failed. Returns the outcome for the call's user; may change the
+  /// reply.
   [[nodiscard]] virtual Errc pass_completed(TransparentSession& session, Time begun, Errc outcome,
                                             Message& reply) noexcept = 0;
   /// Whether the transaction waits for the end of a call through `session`.

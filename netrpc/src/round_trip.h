@@ -41,7 +41,8 @@ class SmoothedTime {
 ///
 /// The timeout is twice the smoothed time, or the smoothed time plus four deviations if that is longer. Its floor
 /// depends on recent losses. On a fast link that loses packets, the wait for lost ones dominates: so the floor is low.
-/// If nothing is lost, a late reply is delayed by a busy host: the floor is high, to avoid needless retransmissions.
+/// If nothing is lost, a late reply is delayed by a busy host: so the floor is high, and callers do not retransmit
+/// needlessly.
 class RetryTimer {
  public:
   /// `lossy` and `calm`: the floors while packets are lost, and while none are.

@@ -81,7 +81,8 @@ class TransparentProtocol : public Protocol {
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override;
   Status open_enable(Protocol& high, const ParticipantSet& participants) override;
   void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override;
-  /// Its own Statistics; the largest AdvertisedMaximum above; nothing for DropIdle; else what the layer below answers.
+  /// Statistics are the layer's own; AdvertisedMaximum is the largest of the protocols above; DropIdle has nothing to
+  /// drop; the layer below answers everything else.
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
   // ---- what passes through: each passes it on, under the monitor; the caller holds a reference to `session` ----

@@ -9,7 +9,8 @@
 namespace lrpc::netrpc {
 
 /// The lower session through which the messages of an owner (a session) leave, and another one through which the peer's
-/// may arrive. Both deliver to the owner (Session::above), which opens the way again when the paths have changed.
+/// may arrive. Both deliver to the owner (Session::above). The owner opens the way again when the paths to the peer
+/// have changed.
 class Way {
  public:
   explicit Way(Session& owner) noexcept : owner_(owner) {}
@@ -24,8 +25,9 @@ class Way {
 
   /// Messages leave through `session` from now on. Messages under way may still arrive through the former one.
   void take(SessionRef session) noexcept;
-  /// The same for a session that the peer has chosen by sending through it. The next changed() returns true, as there
-  /// may be a better one: only open() makes ARP ask for the peer. changed() is true again when ARP has answered.
+  /// The same for a session that the peer has chosen by sending through it. The next changed() returns true, because
+  /// there may be a better one: only open() makes ARP ask for the peer, and changed() is true again when ARP has
+  /// answered.
   void take_from_peer(SessionRef session) noexcept {
     take(std::move(session));
     changes_.doubt(peers(), owner_.peer());
@@ -43,7 +45,8 @@ class Way {
   [[nodiscard]] bool changed() noexcept { return changes_.noticed(peers(), owner_.peer()); }
 
   /// The participants for opening the way to where the peer is now: by its host, if that is known. The Ethernet address
-  /// from which it was first heard may be another machine's by now, and the port is another protocol number's.
+  /// from which it was first heard may belong to another machine by now, and the port belongs to another protocol
+  /// number.
   [[nodiscard]] static ParticipantSet by_host(ParticipantSet to) noexcept {
     if (!to.remote.host.known()) return to;
     to.remote.ethernet = {};

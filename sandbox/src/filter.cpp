@@ -64,7 +64,8 @@ Status add_all(const Context& context, const FilterOptions& options) {
   return {};
 }
 
-/// By a pipe: files, even of memory, have a limit of size, and libseccomp takes a cut filter for a whole one.
+/// By a pipe: a file, even of memory, is subject to the limit of file sizes, and libseccomp takes a filter that was cut
+/// short for a whole one.
 Result<std::vector<sock_filter>> exported(const Context& context) {
   constexpr int kMost = BPF_MAXINSNS * sizeof(sock_filter);
   int ends[2];

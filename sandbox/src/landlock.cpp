@@ -62,7 +62,8 @@ std::uint64_t known_accesses(int abi) {
   return known;
 }
 
-/// Files in /proc, kept open: procfs drops an inode that is not in use, and a Landlock rule names an inode.
+/// Descriptors of files in /proc, kept open: procfs drops an inode that is not in use, and a Landlock rule names an
+/// inode.
 std::vector<UniqueFd>& pinned() {
   static std::vector<UniqueFd> fds;
   return fds;

@@ -70,7 +70,8 @@ Rule unix_sockets(const char* call, int type) {
   return {call, {equal(0, AF_UNIX), equal_but_for(1, kSocketFlags, type)}};
 }
 
-/// IPv4 and IPv6 sockets of `type`, with `protocol` or 0 only: Landlock has rules for TCP, not for MPTCP or SCTP.
+/// IPv4 and IPv6 sockets of `type`, with `protocol` or the default (0) only: Landlock has rules for TCP, not for MPTCP
+/// or SCTP.
 Rules internet_sockets(int type, int protocol) {
   Rules rules;
   for (const int domain : {AF_INET, AF_INET6}) {
@@ -231,7 +232,8 @@ const std::vector<Rule>& computing_rules() {
 std::vector<Rule> rules_of(const std::vector<Group>& groups) {
   std::vector<Rule> rules = computing_rules();
   // Unlike a sealed domain, a sandboxed process may wait for signals and read its limits and other processes' clocks.
-  // futex has no conditions: the kernel then caches that it is allowed, and calls through a gate run no filter.
+  // futex is allowed with any arguments: the kernel then caches that it is allowed, and calls through a gate run no
+  // filter.
   allow(rules,
         "rt_sigtimedwait rt_sigpending rt_sigsuspend pause getgroups getresuid getresgid getpgrp getrlimit "
         "clock_gettime clock_getres uname sysinfo futex");

@@ -54,10 +54,12 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
   give_up(plan, Step::connecting, err);
 }
 
-/// Sends the import request itself, so that this process is the client. Then hands the connection to the launcher.
+/// Sends the import request itself, so that the nameserver or the private server sees this process as the client. Then
+/// hands the connection to the launcher.
 void ask(const ChildPlan& plan) noexcept {
   const int fd = plan.socket >= 0 ? plan.socket : connect_nameserver(plan);
-  // The first message. If there is no room, a private server has filled the socket and may never read: do not wait.
+  // Nothing has been sent on it before. If it has no room, a private server has filled it and may never read: do not
+  // wait.
   if (shim::send_packet(fd, plan.request, {}, MSG_DONTWAIT) < 0) give_up(plan, Step::asking, errno);
   const Report report{Step::asked, 0};
   if (shim::send_packet(plan.control, bytes_of(report), {&fd, 1}) < 0) _exit(1);
@@ -90,7 +92,8 @@ Kept arrange(ChildPlan& plan, Inheritance& inheritance) noexcept {
   return {moved[3], moved[2]};
 }
 
-/// Resets all handlers: those of the forking program must not run here when signals are unblocked.
+/// Resets all handlers: they belong to the program that this process was forked from, and must not run here when
+/// signals are unblocked.
 void forget_handlers() noexcept {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -103,7 +106,8 @@ void forget_handlers() noexcept {
 }  // namespace
 
 void run_child(ChildPlan& plan) noexcept {
-  // Dies with the thread that launched it. A socket's hang-up would not tell: all children have copies of the ends.
+  // This process dies with the thread that launched it. A hang-up of a socket would not tell: all children have copies
+  // of the other ends.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != plan.launcher) _exit(1);
   ask(plan);
   Inheritance inheritance;

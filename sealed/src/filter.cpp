@@ -1,5 +1,6 @@
-// The allow-list has what computing needs: memory, time, its own signals, its three inherited streams. Nothing on it
-// makes a descriptor, a process or a thread, or affects another process. docs/TRAP.md explains each group.
+// The allow-list has what a computing program needs: memory, time, its own signals, its three inherited streams.
+// Nothing on it makes a descriptor, a process or a thread, or affects another process. docs/TRAP.md explains each
+// group.
 #include "filter.h"
 
 #include <asm/ioctls.h>
@@ -43,7 +44,8 @@ std::vector<Rule> rules(Refuse refuse) {
     for (const int fd : {shim::kSealedRegionFd, shim::kSealedDescriptionFd})
       all.push_back({"mmap", {never_executable, without(3, MAP_ANONYMOUS), equal(4, fd)}});
   }
-  // The three streams, and the binding's two descriptors while they are open. fstat tells nothing of other processes.
+  // The three streams, and the binding's two descriptors while they are open. fstat reveals nothing about other
+  // processes.
   const std::vector<Rule> streams = {
       {"read", {at_most(0, kStreams)}},
       {"readv", {at_most(0, kStreams)}},
@@ -65,8 +67,9 @@ std::vector<Rule> rules(Refuse refuse) {
   return all;
 }
 
-/// The kernel would write a core file on the program's behalf, over a file of that name. The limit is 1, not 0: a
-/// core_pattern that is a pipe ignores 0 and starts no handler at 1 (core(5)). A hard limit of 0 cannot be raised.
+/// The kernel would write a core file on the program's behalf, and overwrite a file that has its name. The limit is 1,
+/// not 0: a core_pattern that is a pipe ignores 0 and starts no handler at 1 (core(5)). A hard limit of 0 cannot be
+/// raised.
 int forbid_core_files() noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_CORE, &limit) != 0) return -errno;

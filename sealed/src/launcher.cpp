@@ -170,7 +170,8 @@ Status Launcher::begin() {
   if (Status forked = fork_child(); !forked) return forked;
   if (Status introduced = introduce(); !introduced) return introduced;
   const bool started = supervisor_->wait_for_start();
-  // Only now, when the child has closed its copy of a private server's socket: the last close may be slow.
+  // Only now: the child has closed its copy of a private server's socket, and that was not the last one. What lies in
+  // the socket may be slow to close.
   plan_.socket = -1;
   socket_.reset();
   program_.reset();
@@ -198,7 +199,8 @@ Status Launcher::fork_child() {
   return {};
 }
 
-/// Waits until the child has reported or ended. Not for a hang-up: another forked process may have the child's socket.
+/// Waits until the child has reported or ended. A hang-up of the child's socket would not tell: a process that was
+/// forked meanwhile may have a copy.
 void Launcher::await_report() const noexcept {
   std::array<pollfd, 2> either{{{control_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}}};
   while (poll(either.data(), either.size(), -1) < 0 && errno == EINTR) continue;
@@ -248,7 +250,8 @@ Status Launcher::introduce() {
   if (!shim::is_socket_pair_end(bell_.get())) return Error{Errc::bad_message, "the binding's bell is not one"};
   if (shim::is_socket_pair_end(region.get()))
     return Error{Errc::bad_message, "the binding's region is not one, but a socket"};
-  // Check the size here: the sealed program has no thread on which to close a region of another size aside.
+  // Check the size here: the sealed program has no thread on which to close a region of another size aside, and its
+  // exit would have to close it, too.
   auto layout = shim::RegionLayout::of(bound->classes);
   if (!layout) return layout.error();
   if (auto mapped = shim::Region::map(region.get(), *std::move(layout)); !mapped) return mapped.error();
@@ -290,7 +293,8 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
   return std::move(*bound);
 }
 
-/// Why the program did not run: the child's report, or its exit status, the errno of one of its last two calls.
+/// Why the program did not run: the child has reported it, or its exit status is the errno of one of its last two
+/// calls.
 Error Launcher::why_not_started() {
   Report report;
   if (shim::receive_packet(control_.get(), room_of(report), {}, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof report)) {

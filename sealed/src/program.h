@@ -8,7 +8,8 @@
 
 namespace lrpc::sealed {
 
-/// Finds and opens the program: an ELF executable that needs no interpreter. Errors: invalid_argument.
+/// Finds and opens the program, and checks that it can run sealed: an ELF executable that needs no interpreter. Errors:
+/// invalid_argument.
 Result<UniqueFd> open_program(const std::string& name);
 
 }  // namespace lrpc::sealed

@@ -13,7 +13,8 @@
 namespace lrpc {
 namespace {
 
-/// The descriptor that the filter lets us send on is numbered from here on: once sealed, no other can get that number.
+/// The descriptor that the filter lets us send on gets a free number from here on. Once sealed, the process cannot give
+/// that number to another descriptor.
 constexpr int kFirstSendFd = 200;
 
 }  // namespace

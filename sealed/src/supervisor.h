@@ -16,7 +16,8 @@ class Supervisor {
   Supervisor(pid_t pid, bool kill_on_refusal, std::function<void(const Refusal&)> on_refused) noexcept
       : pid_(pid), kill_on_refusal_(kill_on_refusal), on_refused_(std::move(on_refused)) {}
 
-  /// Traces the child, which waits for its inheritance. If this process dies, the kernel kills the child.
+  /// Traces the child, which waits for its inheritance before it installs the filter. If this process dies, the kernel
+  /// kills the child.
   Status seize() noexcept;
   /// Waits until the program runs (true) or has ended before that (false).
   [[nodiscard]] bool wait_for_start() noexcept;

@@ -150,7 +150,8 @@ bool Aside::close_next(Closing& closing) noexcept {
   return found;
 }
 
-/// Starts a thread for each descriptor, so that none waits for another. False: not for all that may be closed now.
+/// Starts one thread per descriptor, so that no descriptor waits for another. False: not for all that may be closed
+/// now.
 bool Aside::start_closers_locked() noexcept try {
   for (auto at = waiting.begin(); at != waiting.end();) {
     const uid_t user = at->stranger.user;
@@ -278,7 +279,8 @@ void* work_main(void* argument) {
   return nullptr;
 }
 
-/// A descriptor that can neither be closed here nor passed to another thread: it stays open, and its account is kept.
+/// A descriptor that may neither be closed here nor be passed to another thread: it stays open, and its account is
+/// kept.
 union ForGood {
   explicit ForGood(ToClose&& one) noexcept : kept(std::move(one)) {}
   ForGood(const ForGood&) = delete;

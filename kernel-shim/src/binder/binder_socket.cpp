@@ -72,7 +72,8 @@ Result<std::optional<BinderMessage>> open_packet(std::span<const std::byte> pack
   if (envelope.fds.size() > kMaxBinderFds)
     return bad_message("more than " + std::to_string(kMaxBinderFds) + " descriptors");
   if ((flags & MSG_TRUNC) != 0) return bad_message("too long");
-  // The buffer has room for more than kMaxBinderFds: descriptors are missing only if this process had no free numbers.
+  // The buffer has room for more than kMaxBinderFds, so descriptors are missing only if this process had no free
+  // numbers.
   const bool fds_lost = (flags & MSG_CTRUNC) != 0;
   // Zero bytes are the end of file, but also an empty packet; only a packet has anything attached to it.
   if (packet.empty() && envelope.fds.empty() && !fds_lost)
@@ -169,8 +170,9 @@ Received receive_now(int socket, Attachments attachments, int how, int& err) {
   const std::size_t room = std::clamp<std::size_t>(static_cast<std::size_t>(next.size), 1, kMaxBinderMessage);
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(room);
   iovec part{buffer.get(), room};
-  // Room for credentials and one descriptor too many, so that too many can be told from too few free numbers. The
-  // kernel closes what does not fit and says so (MSG_CTRUNC), so a peer cannot fill this process's descriptor table.
+  // Room for credentials and for one descriptor more than allowed, so that too many can be told from too few free
+  // numbers. The kernel closes what does not fit and says so (MSG_CTRUNC), so a peer cannot fill this process's
+  // descriptor table.
   constexpr std::size_t kControls = CMSG_SPACE((kMaxBinderFds + 1) * sizeof(int)) + CMSG_SPACE(sizeof(ucred));
   alignas(cmsghdr) std::array<char, kControls> control{};
   const std::size_t controls = !none ? control.size() : credentials ? CMSG_SPACE(sizeof(ucred)) : 0;

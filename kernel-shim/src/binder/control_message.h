@@ -22,7 +22,8 @@ inline msghdr header_of(iovec& part, std::span<char> control = {}) noexcept {
   return header;
 }
 
-/// The next message of a socket, which stays queued. Its descriptors are not received: the control data has no room.
+/// The next message of a socket, which stays queued. Its descriptors are not received, because the control data has no
+/// room for them.
 struct Peeked {
   ssize_t size = -1;     ///< As recvmsg(2) returns it; -1: errno says why.
   bool laden = false;    ///< It has descriptors, or other control data that nobody asked for.

@@ -12,7 +12,8 @@ namespace lrpc::shim {
 /// Starts a thread that nobody joins. True: the thread owns `argument`.
 [[nodiscard]] bool start_detached(const char* name, Thread::Body body, void* argument) noexcept;
 
-/// A new table begins as a copy, and closing the copy flushes the program's own files. So do it once only.
+/// A new table is not empty: it begins as a copy, and closing the copy flushes the program's own files. So do it once
+/// only.
 class Nursery {
  public:
   /// Starts a thread with an empty table. False: that is not possible.

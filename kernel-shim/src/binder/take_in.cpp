@@ -19,7 +19,8 @@
 namespace lrpc::shim {
 namespace {
 
-/// Whether `fd` is of a kind that is accepted. Asks only the kernel, not the file's own driver, which could block.
+/// Whether `fd` is of a kind that is accepted. The checks call only the kernel, not the file's own driver, which could
+/// block.
 bool is_wanted(int fd) noexcept {
   return is_socket_pair_end(fd) || ::fcntl(fd, F_GET_SEALS) >= 0 || is_seccomp_listener(fd);
 }
@@ -28,7 +29,8 @@ bool is_wanted(int fd) noexcept {
 constexpr std::size_t kMostControl =
     CMSG_SPACE(kMostPacketFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int)) + 512;
 
-/// One take_in(): the thread that receives, the porter, calls run(); the caller of take_in() wait() and let_go().
+/// One take_in(): run() is called by the thread that receives, the porter; wait() and let_go() by the caller of
+/// take_in().
 class Porter {
  public:
   Porter(int socket, int handover, std::span<std::byte> room, Stranger stranger)

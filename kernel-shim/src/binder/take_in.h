@@ -33,8 +33,9 @@ struct Intake {
 /// checked. Blocks while that thread receives and checks, which does not wait for the stranger; the thread alone then
 /// closes what was refused. May throw std::bad_alloc; then nothing has been received.
 ///
-/// ENOBUFS: after `patience` too much of this user's was still being closed, more descriptors came than RLIMIT_NOFILE
-/// has room for, or there is no thread. E2BIG: a peek found more than are ever accepted. Both leave the message queued.
+/// ENOBUFS: after `patience` too much of this user's was still being closed, or more descriptors came than
+/// RLIMIT_NOFILE has room for, or there is no thread. E2BIG: a peek found more descriptors than are ever accepted. In
+/// both cases the message stays queued.
 ///
 /// With RLIMIT_NOFILE below kLeastDescriptors, and always if the thread has no table of its own, it peeks at the
 /// message before it receives it. A peer that has a copy of this end could replace the message between the two: the

@@ -14,7 +14,8 @@ std::uint64_t size_of(std::span<const ImageRange> ranges) noexcept {
   return size;
 }
 
-/// Where the value of `p` lies on the A-stack, by its length word among the packed bytes; nullopt if that is too long.
+/// Where on the A-stack the value of `p` lies, according to its length word among the packed bytes; nullopt if that
+/// breaks the bounds.
 std::optional<std::span<std::byte>> place_of(std::span<const ImageRange> ranges, std::span<const std::byte> packed,
                                              const VariableParameter& p, const AStack& astack) noexcept {
   const auto at = packed_place(ranges, p.length_offset);

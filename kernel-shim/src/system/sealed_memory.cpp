@@ -21,9 +21,10 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Refuses huge pages (hugetlb): they come from a pool that may be empty, and after a peer punches a hole our next
-/// access would raise SIGBUS. Such files have a large block size. So may files of ordinary memory, if the administrator
-/// has made huge pages their default; but only hugetlb files refuse an offset that is no multiple of their page
-/// (mmap(2)). (If the administrator forbids overcommitment, the commit limit does the same to any memfd.)
+/// access would raise SIGBUS. Such files have a large block size. Files of ordinary memory may have one, too, if the
+/// administrator has made huge pages their default; but only hugetlb files refuse an offset that is no multiple of
+/// their page (mmap(2), "Huge page (Huge TLB) mappings"). (If the administrator forbids overcommitment, the commit
+/// limit does the same to any memfd.)
 Status check_page_size(int fd, const struct stat& status, const std::string& what) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   if (status.st_blksize >= 0 && static_cast<std::size_t>(status.st_blksize) <= page) return {};

@@ -8,7 +8,8 @@
 
 namespace lrpc::shim {
 
-/// A zeroed memfd of `size` bytes, not executable, close-on-exec, its size and seals fixed. /proc shows `name`.
+/// A zeroed memfd of `size` bytes, non-executable, close-on-exec, sealed against every change of size and of seals.
+/// `name` is shown in /proc.
 Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size);
 
 /// Fails with bad_message, with `what` in the text, unless `fd` is such a memfd, not of huge pages, writable, and of

@@ -48,7 +48,8 @@ std::size_t thread_locals() noexcept {
   return all;
 }
 
-/// All but those that a thread's own faults raise: a blocked one ends the process without the program's handler.
+/// All but those that a thread's own faults raise: if one of these is blocked, the process ends without a call of the
+/// program's handler.
 sigset_t signals_to_block() noexcept {
   sigset_t sent;
   sigfillset(&sent);

@@ -11,8 +11,9 @@ namespace lrpc::netrpc {
 /// Watches the link that has the host's address at make(). All use is inside the monitor.
 class AddressWatch final : private LinkUser {
  public:
-  /// Begins as ArpSender::make() does. Null, nothing is watched: this process may not open packet sockets, no link with
-  /// ARP has the address, or the kernel refuses a resource. Blocks until the kernel has answered about its links.
+  /// Begins as ArpSender::make() does. Null: this process may not open packet sockets, no link with ARP has the
+  /// address, or the kernel refuses a resource; then nothing is watched. Blocks until the kernel has answered about its
+  /// links.
   static std::unique_ptr<AddressWatch> make(Host& host, UringEngine& engine);
   ~AddressWatch() { watch_->tell_nobody(); }
 

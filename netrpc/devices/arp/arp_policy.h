@@ -19,14 +19,17 @@ class OwnAddress {
     bool report = false;
   };
 
-  /// The address is new on the link, or has a new Ethernet address: tick() then probes for it and announces it.
+  /// The address is new on the link, or the link's Ethernet address is new: tick() then probes for the address and
+  /// announces it.
   void begin() noexcept { step_ = 0; }
   /// Call it after begin(), and then after each pause() until that is zero.
   [[nodiscard]] Action tick(Time now) noexcept;
   [[nodiscard]] Duration pause() const noexcept;
-  /// Another machine has sent a packet with this address as its own. While it is probed for, it is not defended.
+  /// Another machine has sent a packet with this address as its own. The address is not defended while it is probed
+  /// for.
   [[nodiscard]] Action claimed(Time now) noexcept;
-  /// No other machine has claimed it lately. Else it is not announced: that would divert messages of the first one.
+  /// Whether no other machine has claimed the address lately. If one has, the address is not announced: that would
+  /// divert the messages of the machine that had it first.
   [[nodiscard]] bool undisputed(Time now) const noexcept { return !claimed_ || now - *claimed_ >= kReportPause; }
 
   static constexpr int kProbes = 3;
@@ -45,7 +48,8 @@ class OwnAddress {
 
 /// Checks whether neighbours still have the Ethernet addresses that ARP has found (RFC 1122 §2.3.2.1: by unicast
 /// polls). The kernel does not check, since it does not see what packet sockets send. A host that is sent messages and
-/// stays silent is polled twice at its last address, then by broadcasts, less and less often. ARP has resolved `host`.
+/// stays silent is polled twice at its last address, and then by broadcasts, less and less often. `host` may be any
+/// that ARP has resolved.
 class Confirmations {
  public:
   enum class Poll : std::uint8_t { none, unicast, broadcast };

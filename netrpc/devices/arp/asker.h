@@ -29,7 +29,8 @@ class Asker final : private SocketReader {
   /// Blocks until the kernel has answered the present question. Inside the monitor.
   ~Asker();
 
-  /// Asks in order. Inside the monitor. False: too many wait, or there is no memory or thread; the question is dropped.
+  /// Questions are asked in order. False: too many wait, or there is no memory or no thread; the question is dropped.
+  /// Inside the monitor.
   [[nodiscard]] bool ask(Question question) noexcept;
 
  private:

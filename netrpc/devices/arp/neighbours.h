@@ -15,7 +15,8 @@
 
 namespace lrpc::netrpc {
 
-/// The key of a map, like HostKey, with Host::hash_seed(): machines on the link may choose their addresses.
+/// The key of a map, like HostKey. The seed is Host::hash_seed(), because machines on the link may choose their
+/// addresses.
 struct EthernetKey {
   std::uint64_t seed = 0;
   EthernetAddress ethernet;
@@ -46,7 +47,8 @@ class Neighbours final : private SocketReader {
   /// Whether the host is known, and the kernel has said that its routes lead to it here. Until then call resolve() for
   /// each message: the kernel's answer may have been lost, and resolve() asks again.
   [[nodiscard]] bool routed_here(HostAddress host) noexcept;
-  /// The interface has another index from now on: forgets all neighbours. 0: there is no interface, and no neighbour.
+  /// The interface has another index from now on: forgets all neighbours. 0: there is no interface, and so no
+  /// neighbour.
   void use_interface(int index) noexcept;
   /// Changes when an address that was resolved before may have become wrong.
   [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
@@ -67,7 +69,8 @@ class Neighbours final : private SocketReader {
   };
   /// What the kernel says about all hosts.
   using Table = std::vector<rtnetlink::Neighbour>;
-  /// The last question about a host; {} when news has made the answer outdated: then the next message asks again.
+  /// The last question about a host. Set to {} when news has made the answer outdated: then the next message asks
+  /// again.
   struct Question {
     Time again{};              ///< When it may be asked again.
     std::uint64_t number = 0;  ///< 0: no answer is valid.
@@ -130,7 +133,8 @@ class Neighbours final : private SocketReader {
   std::uint64_t questions_ = 0;  ///< The number of the last one.
   Time may_ask_for_all_{};
   bool asking_for_all_ = false;
-  /// A set: the hosts of which there was news since the kernel was asked for all; its answer may be older.
+  /// A set: the hosts of which there was news since the kernel was asked for all; its answer may be older than the
+  /// news.
   Map<HostKey, std::monostate> told_of_;
   Time believes_from_{};  ///< News before this may be old.
 };

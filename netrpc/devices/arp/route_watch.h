@@ -9,15 +9,17 @@
 
 namespace lrpc::netrpc {
 
-/// The kernel's news of IPv4 routes, and of the links and addresses that routes need (rtnetlink(7)), on a socket of its
-/// own: a burst of routes cannot cause the loss of other news. Needs no privilege. All use is inside the monitor.
+/// The kernel's news of IPv4 routes, and of the links and addresses that routes need (rtnetlink(7)). It has its own
+/// socket, so that a burst of routes cannot cause the loss of other news. Needs no privilege. All use is inside the
+/// monitor.
 class RouteWatch final : private SocketReader {
  public:
   /// Errors: system_error.
   static Result<std::unique_ptr<RouteWatch>> make(Host& host, UringEngine& engine);
   ~RouteWatch() { engine_.remove(news_); }
 
-  /// Called with each route that has changed, come or gone; with the default route if any may have. Must not throw.
+  /// Called with each route that was added, changed or removed; with the default route if any may have changed. Must
+  /// not throw.
   std::function<void(const rtnetlink::RouteNews&)> changed;
 
  private:

@@ -1,4 +1,5 @@
-// Questions to the kernel over rtnetlink, answered within the request; it blocks while another process changes links.
+// Questions to the kernel over rtnetlink. It answers within the request, which blocks while another process changes
+// links.
 #pragma once
 
 #include <sys/socket.h>
@@ -13,7 +14,8 @@
 
 namespace lrpc::netrpc::rtnetlink {
 
-/// The caller sets `nlmsg_type`, and NLM_F_DUMP if many messages answer it; Requests::ask() sets the header's rest.
+/// The caller sets `nlmsg_type`, and NLM_F_DUMP in `nlmsg_flags` if many messages answer it; Requests::ask() sets the
+/// rest.
 template <class Body>
 struct Request {
   nlmsghdr header{};
@@ -34,7 +36,8 @@ class Requests {
   }
 
   /// Sends `wanted`, a Request and perhaps an attribute, and calls visit(type, payload) for each message of the answer.
-  /// Returns 0 or an errno: the kernel's, or why there is no answer. EINTR: its data has changed; perhaps incomplete.
+  /// Returns 0 or an errno: the kernel's answer, or why there is none. EINTR: the kernel's data changed meanwhile, and
+  /// the answer may be incomplete.
   template <class Wanted, class Visit>
   [[nodiscard]] int ask(Wanted& wanted, Visit visit) noexcept {
     wanted.header.nlmsg_len = sizeof wanted;

@@ -107,7 +107,8 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
   auto peer = peer_of(participants.protocol, remote);
   if (!peer) return peer.error();
   if (DeviceSession* const known = find(participants.protocol, peer.value().number); known != nullptr) {
-    // A machine may have several addresses on a link. The session follows the one that its users have opened.
+    // A machine may have several addresses on a link. The session follows the address that its users have opened, even
+    // if the other addresses move.
     Participant& there = known->mutable_participants().remote;
     const bool in_use = there.host.known() && known->references() > 1;
     if (remote.host.known() && !in_use) there.host = remote.host;

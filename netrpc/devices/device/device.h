@@ -1,4 +1,5 @@
-// What ETH, IP and UDP have in common: a socket of the kernel's for each protocol number, and a session for each peer.
+// What ETH, IP and UDP have in common: they stand on the kernel's sockets, one for each protocol number in use, and
+// have one session for each protocol number and peer.
 #pragma once
 
 #include <array>
@@ -17,7 +18,8 @@ namespace lrpc::netrpc {
 /// Bytes of an IP datagram that a link is assumed to carry while its MTU is unknown.
 constexpr std::size_t kUsualMtu = 1500;
 
-/// A peer as its device knows it. `number`, its session's key: an Ethernet address, an IP address, or that and a port.
+/// A peer as its device knows it: the key of its session (`number`: an Ethernet address, an IP address, or that and a
+/// port), and its socket address.
 struct DevicePeer {
   std::uint64_t number = 0;
   std::array<std::byte, 32> address{};
@@ -57,7 +59,8 @@ class Device : public Protocol {
   /// A blocking datagram socket for a protocol number. Errors: invalid_argument (no such number here), not_permitted
   /// (the text names the missing privilege and an alternative), system_error.
   virtual Result<int> make_socket(ProtocolNumber number) = 0;
-  /// The peer that a participant names, or DevicePeer::to_be_found(). Adds to the participant what the device knows.
+  /// The peer that a participant names; DevicePeer::to_be_found() if it must be looked for first. Adds to the
+  /// participant what the device knows.
   virtual Result<DevicePeer> peer_of(ProtocolNumber number, Participant& remote) = 0;
   /// Removes the kernel's header from a message of a protocol number, and sets `peer` to its sender. False: the message
   /// is not for this host, is malformed, or has a source address that no host has.
@@ -68,13 +71,15 @@ class Device : public Protocol {
   /// The longest message; and the longest that goes to `peer` (not known: to any peer) unfragmented.
   [[nodiscard]] virtual std::size_t maximum() const noexcept = 0;
   [[nodiscard]] virtual std::size_t optimum(HostAddress peer) const noexcept = 0;
-  /// Bytes of the kernel's headers in an IP datagram that arrives at a peer; whether the kernel cuts longer messages.
+  /// Bytes of the kernel's headers in an IP datagram that arrives at a peer; and whether the kernel fragments longer
+  /// messages.
   [[nodiscard]] virtual std::size_t kernel_headers() const noexcept { return 0; }
   [[nodiscard]] virtual bool cuts() const noexcept { return false; }
   [[nodiscard]] virtual Participant local() const noexcept = 0;
   /// Whether the kernel refuses messages without a byte, so that one has to be padded.
   [[nodiscard]] virtual bool pads_empty() const noexcept { return false; }
-  /// The kernel has refused to send (`error`: an errno): what the device knows about the link may be outdated.
+  /// The kernel has refused to send a message (`error`: an errno): what the device knows about the link may be
+  /// outdated.
   virtual void refused(int /*error*/) noexcept {}
   /// Messages have been sent to a peer for kSilence, and none has come from it. Called for each further message to it.
   virtual void unheard(const Participant& /*remote*/, const DevicePeer& /*peer*/) noexcept {}

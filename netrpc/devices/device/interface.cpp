@@ -22,7 +22,8 @@ namespace lrpc::netrpc {
 
 namespace {
 
-/// The default route's interface; empty: none. Ignores reject routes, and VPNs' routes to half of all addresses.
+/// The interface of the default route; empty if there is none. Ignores routes to half of all addresses, with which some
+/// VPNs override it, and reject routes.
 std::string default_interface() {
   std::ifstream routes("/proc/thread-self/net/route");  // of this thread's network namespace
   std::string line;

@@ -37,7 +37,8 @@ std::size_t path_mtu(HostAddress host) noexcept;
 /// size (RFC 1191). Keep the returned socket open until then: the kernel ignores reports for a closed one (udp(7)).
 /// Never blocks. None: nothing was sent.
 [[nodiscard]] UniqueFd ask_path_mtu(HostAddress host) noexcept;
-/// Blocks until a router or the host has answered ask_path_mtu(), at most `limit`. Many hosts never answer.
+/// Blocks until a router, or the host itself, has answered what ask_path_mtu() has sent, at most `limit`. Many hosts
+/// never answer.
 void wait_for_answer(const UniqueFd& question, std::chrono::milliseconds limit) noexcept;
 
 }  // namespace lrpc::netrpc

@@ -20,7 +20,8 @@ namespace lrpc::netrpc {
   return address;
 }
 
-/// Why, by its `error`, bind(2) could not bind a socket of the instance `name` to `address` and `port` (0: any).
+/// The error of a socket of the instance `name` that bind(2) could not bind to `address` and `port` (0: any), with
+/// `error`.
 [[nodiscard]] inline Error cannot_bind(const std::string& name, HostAddress address, std::uint16_t port, int error) {
   if (error == EADDRNOTAVAIL)
     return {Errc::invalid_argument, name + ": this machine has no address " + to_string(address)};

@@ -13,7 +13,8 @@ namespace lrpc::netrpc {
 
 class InternetDevice : public Device {
  protected:
-  /// `bound`: its own address; not known: any of this host's. `headers`: bytes of the kernel's, before a message.
+  /// `bound`: the address that it sends from and receives at; not known: any of this host's. `headers`: bytes of the
+  /// kernel's headers in front of a message.
   InternetDevice(Host& host, std::string name, UringEngine& engine, std::size_t peers, HostAddress bound,
                  std::size_t headers)
       : Device(host, std::move(name), engine, peers), bound_(bound), headers_(headers) {}

@@ -13,7 +13,8 @@
 
 namespace lrpc::netrpc {
 
-/// One thread's. Holds a duplicate of the descriptor: look(), outside the monitor, works while others remove it.
+/// Belongs to one thread. Holds a duplicate of the descriptor: so look(), outside the monitor, receives from this
+/// socket even while another thread removes it.
 class DirectSocket {
  public:
   /// `room`: kLongestDatagram bytes, which must stay valid until stop().

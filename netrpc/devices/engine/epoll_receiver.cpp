@@ -1,4 +1,5 @@
-// The receiver where io_uring is refused, or a thread has no ring: epoll, recvmmsg and sendmsg. All threads share it.
+// The receiver where io_uring is refused, and for threads without a ring: epoll, recvmmsg and sendmsg. Shared by all
+// threads that lead.
 #include <sys/epoll.h>
 #include <unistd.h>
 

@@ -84,7 +84,8 @@ bool UringEngine::finished(const Lead& me) const {
   const Core& core = *core_;
   if (me.done != nullptr) return (*me.done)() || (me.deadline != Time::max() && core.host->now() >= me.deadline);
   if (core.stopping.load(std::memory_order_relaxed)) return true;
-  // A service thread has received for a caller and woken it: on a host that only calls, callers receive for themselves.
+  // A service thread has received for a caller, which had to be woken: if this host only calls, let the caller receive
+  // for itself the next time.
   if (!core.woke_follower || core.serving != 0) return false;
   for (const Follower* follower = core.followers; follower != nullptr; follower = follower->next)
     if (follower->word.load(std::memory_order_relaxed) == 0) return false;
@@ -135,7 +136,8 @@ void UringEngine::shepherd_one() noexcept {
   socket->reader->arrived(std::move(arrival.message), {arrival.from.data(), arrival.from_size});
 }
 
-/// Nobody leads any more: wakes a follower, else the deputy if it sleeps, or with `now`: a message is expected.
+/// Called when nobody leads any more. Wakes a follower; if there is none, the deputy, but only if it sleeps or with
+/// `now`: a message is expected at any moment.
 void UringEngine::hand_over(bool now) noexcept {
   Core& core = *core_;
   if (core.followers != nullptr) {

@@ -22,7 +22,8 @@ enum class EngineKind : std::uint8_t {
   epoll,
 };
 
-/// A device's end of a socket; the engine keeps a pointer to it. All calls come from the thread inside the monitor.
+/// A device's end of a socket; the engine keeps a pointer to it. All calls come from the thread that is inside the
+/// monitor.
 class SocketReader {
  public:
   SocketReader(const SocketReader&) = delete;
@@ -70,18 +71,21 @@ class UringEngine final : public Engine, private MonitorExit {
   static Result<std::unique_ptr<UringEngine>> make(EngineKind kind = EngineKind::automatic);
   ~UringEngine() override;
 
-  /// Makes rings for `count` threads before start(), because the process is about to lose the right to make them.
-  /// A thread that ends keeps its ring; threads without one wait on epoll. Returns how many there are; 0 with epoll.
+  /// Makes rings for `count` threads now, because the process is about to lose the right to make them. A thread that
+  /// ends does not give its ring back; threads without a ring wait on epoll. Call it before start(). Returns how many
+  /// rings there are; 0 with epoll.
   std::size_t prepare_rings(std::size_t count);
 
   bool wait(Host& host, const std::function<bool()>& done, Time deadline) override;
   void wake(Host& host) noexcept override;
   void outside(Host& host, const std::function<void()>& procedure) override;
 
-  /// Starts service threads, which receive when nobody else does: without them messages wait until some thread calls
-  /// wait(). With two, one receives while the other runs a user's procedure. Not in the monitor. Errors: system_error.
+  /// Starts `threads` service threads, which receive when nobody else does: without them messages wait until some
+  /// thread calls wait(). With two, one receives while the other runs a user's procedure. Not inside the monitor.
+  /// Errors: system_error.
   Status start(Host& host, unsigned threads);
-  /// Ends the service threads, and waits for them and for user procedures that they run. Not inside the monitor.
+  /// Ends the service threads and waits for them, also for a user's procedure that one of them runs. Not inside the
+  /// monitor.
   void stop();
 
   // ---- for devices, inside the monitor ----
@@ -90,9 +94,11 @@ class UringEngine final : public Engine, private MonitorExit {
   SocketId add(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, false); }
   /// Watches `fd`, which the engine owns from now on: calls reader.readable() as long as there is something to read.
   SocketId watch(Host& host, int fd, SocketReader& reader) { return take(host, fd, reader, true); }
-  /// For a reader that has more to handle: calls its readable() again, after what has arrived by now. False: no memory.
+  /// For a reader that has read more than it has handled: calls its readable() once more, after what has arrived by
+  /// now. False: there is no memory.
   [[nodiscard]] bool tell_again(SocketId id) noexcept;
-  /// Calls the reader no more, and closes the socket, in the kernel perhaps a moment later. No effect on SocketId{}.
+  /// `reader` will not be called any more; the socket is closed, in the kernel perhaps a moment later. No effect on
+  /// SocketId{}.
   void remove(SocketId id) noexcept;
   /// A socket's descriptor, which stays the engine's, to change what it is bound to. -1: it has been removed.
   [[nodiscard]] int descriptor(SocketId id) const noexcept;

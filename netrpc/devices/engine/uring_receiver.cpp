@@ -154,7 +154,8 @@ bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
   return true;
 }
 
-/// MSG_DONTWAIT: when the submission returns, a datagram has left or failed: it may be released; failures are reported.
+/// MSG_DONTWAIT: a datagram has left, or has failed, when the submission returns; so only failures are reported, and
+/// the message may be released.
 void UringReceiver::queue_sends() noexcept {
   UringEngine::Core& core = *engine_.core_;
   std::swap(sending_, core.outgoing);

@@ -25,7 +25,8 @@ class UringReceiver final : public Receiver {
   /// Enables what prepare() has made, for the calling thread, which alone may use it from then on.
   Status enable();
   void receive(std::optional<Time> until) override;
-  /// If the ring's thread is in receive(), that thread closes the ring when it returns from the kernel.
+  /// May be called while the ring's thread is in receive(): that thread then closes the ring when it returns from the
+  /// kernel.
   void let_go() noexcept override;
   /// Called when the engine ends: frees the kernel's resources, though the ring's thread may keep this object.
   void end() noexcept {

@@ -1,4 +1,5 @@
-// How a thread waits for its ring: it polls (bypassing the ring if all datagrams come from one socket), then it sleeps.
+// How a thread waits for its ring: it polls for a while (bypassing the ring if all datagrams come from one socket),
+// then it sleeps.
 #include <liburing.h>
 #include <sched.h>
 
@@ -31,7 +32,8 @@ void UringReceiver::look() noexcept {
 
 /// The gates' idea (LRPC §3.4) for sockets: waking a thread costs more than the message. A polling thread yields each
 /// time, so that a peer on the same processor can run; a message from another processor is seen as soon as it arrives.
-/// After polling has failed twice in a row, the next waits sleep at once, more each time; so idleness costs nothing.
+/// After polling has failed twice in a row, the next waits sleep at once, more of them each time; so idleness costs
+/// nothing.
 bool UringReceiver::poll(std::optional<Time> until) noexcept {
   if (!direct_.active() || ::io_uring_sq_ready(&ring_) != 0) {
     ::io_uring_submit_and_get_events(&ring_);
@@ -100,7 +102,8 @@ void UringReceiver::start_direct() noexcept {
   ::io_uring_sqe_set_data64(entry, token(Kind::cancel, last_));
 }
 
-/// Gives the socket back to the ring, whose table, or a request submitted before the duplicate is closed, holds it.
+/// Gives the socket back to the ring, which holds it by its table, or by a request that is submitted before the
+/// duplicate is closed.
 void UringReceiver::stop_direct() noexcept {
   if (!direct_.active()) return;
   row_ = 0;

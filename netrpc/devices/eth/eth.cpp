@@ -1,5 +1,6 @@
 // One packet socket for each protocol number in use, of type SOCK_DGRAM: the kernel writes and removes the Ethernet
-// header, and never copies a frame of another protocol to us. Short frames may arrive padded to Ethernet's minimum.
+// header, and never copies a frame of another protocol to us. A frame shorter than Ethernet's minimum may arrive
+// padded.
 #include "netrpc/devices/eth/eth.h"
 
 #include <arpa/inet.h>
@@ -119,7 +120,8 @@ class Eth final : public Device, private LinkUser {
   }
   std::uint64_t addressing() const noexcept override { return neighbours_->changes(); }
   /// If the peer's host is known, ARP says where it is; else its address stays. If ARP does not know the host, messages
-  /// go to its last address, and are lost if it has moved. Nothing is sent while the kernel's routes lead another way.
+  /// go to its last address, and are lost if it has moved. While the kernel's routes lead to the host another way,
+  /// nothing is sent.
   bool readdress(ProtocolNumber number, Participant& remote, DevicePeer& peer) noexcept override {
     EthernetAddress ethernet = peer.found() ? ethernet_of(peer) : EthernetAddress{};
     if (remote.host.known()) (void)neighbours_->resolve(remote.host, ethernet);

@@ -11,7 +11,8 @@ namespace lrpc::netrpc {
 inline constexpr std::size_t kIpHeader = 20;  ///< Without IP options.
 
 /// Removes the header and options from the front of a datagram, and from its end all bytes beyond its length. Returns
-/// the source; nullopt: do not deliver. The kernel has checked the header, but a wrong length would do harm here.
+/// the source address. The kernel has checked the header, but a wrong length would do harm here. Nullopt: do not
+/// deliver.
 [[nodiscard]] inline std::optional<HostAddress> pop_ip_header(Message& message) noexcept {
   Message::Header<kIpHeader> header;
   message.pop(header);

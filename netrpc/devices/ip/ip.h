@@ -1,4 +1,5 @@
-// IP: messages in IP datagrams of their own protocol numbers. The kernel routes, fragments and reassembles (raw(7)).
+// IP: messages in IP datagrams of a protocol number of their own, over the kernel's raw sockets: the kernel routes,
+// fragments and reassembles.
 #pragma once
 
 #include "lrpc/netrpc/graph.h"

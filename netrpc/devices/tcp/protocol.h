@@ -25,8 +25,9 @@ class TcpSession final : public Session {
   TcpSession(TcpProtocol& protocol, Protocol& high, const ParticipantSet& participants, UniqueFd accepted);
   ~TcpSession() override { end(); }
 
-  /// Errors: message_too_long; host_unreachable; limit_reached (the peer, or others on its host, do not read what was
-  /// sent before: then a connection that the peer has made ends; or this host lacks memory, descriptors or ports).
+  /// Errors: message_too_long; limit_reached (the peer, or other peers on its host, do not read what was sent before,
+  /// and then a connection that the peer has made ends; or this host lacks memory, descriptors or ports);
+  /// host_unreachable.
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
@@ -41,9 +42,11 @@ class TcpSession final : public Session {
   void take_share() noexcept;
   /// Whether a message of this footprint may wait for the peer behind the waiting ones.
   [[nodiscard]] bool may_wait(std::size_t footprint) const noexcept;
-  /// More than half of what may wait does, in a session that only the peer has made: it must read before more is heard.
+  /// More than half of what may wait does, in a session that only the peer has made: receives nothing more until the
+  /// peer has read some.
   [[nodiscard]] bool congested() const noexcept;
-  /// The peer sends no more, nothing waits for it, and only the protocol refers to the session, `own` times.
+  /// The peer sends no more, nothing waits to be sent to it, and nobody else refers to the session. `own`: the number
+  /// of references of the protocol's own.
   [[nodiscard]] bool done(std::size_t own) const noexcept {
     return half_closed_ && waiting_.empty() && references() == own;
   }

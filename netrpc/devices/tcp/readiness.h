@@ -1,4 +1,5 @@
-// Reports which of many stream sockets can be read or written: an epoll(7) set that the engine watches, hosts in turn.
+// Reports, inside the monitor, which of many stream sockets can be read or written: a set of epoll(7) that the engine
+// watches. Hosts take turns.
 #pragma once
 
 #include <sys/epoll.h>
@@ -22,7 +23,8 @@ class Readiness final : private SocketReader {
 
   /// Called inside the monitor. `events`: EPOLLIN and so on. The descriptor may have been closed meanwhile.
   using Ready = std::function<void(std::uint64_t id, std::uint32_t events)>;
-  /// Who uses a turn when a descriptor is ready: a host, or what has turns of its own. Called inside the monitor.
+  /// Who uses a turn when a descriptor of the set is ready: a host, or something that has its own turns. Called inside
+  /// the monitor.
   using Whose = std::function<std::uint64_t(std::uint64_t id)>;
 
   /// Errors: system_error. Inside the monitor.

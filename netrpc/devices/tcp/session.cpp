@@ -128,11 +128,13 @@ void TcpSession::ready(std::uint32_t events) noexcept {
   flush();
   if (input && !receiving_) receive();
   if (done(2)) return end();  // of sessions_ and of TcpProtocol::ready()
-  // A thread that is receiving watches again later: until then an ended connection would be reported repeatedly.
+  // A thread that is receiving watches again later. Until then a connection that has ended would be reported
+  // repeatedly.
   if (!input || !receiving_) watch();
 }
 
-/// demux() above may end the connection and release the monitor; meanwhile no other thread receives here.
+/// demux() of the protocol above may end the connection and release the monitor; meanwhile no other thread receives
+/// here.
 void TcpSession::receive() noexcept {
   TcpProtocol& all = owner();
   const std::uint64_t connection = id_;

@@ -36,10 +36,12 @@ constexpr Duration kStuckInKernel = std::chrono::seconds(1);  ///< At least: an 
 /// The pause before accepting again, after a connection for which there was no descriptor or no memory.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(100);
 /// Connections accepted in one turn: kAccepted. If the last turn left some waiting, it goes on for as long as they have
-/// waited, at most kLongestAccepting. So accepting takes about half of the time in which connections wait.
+/// waited, at most kLongestAccepting. So accepting takes about half of the time, but none for a time in which no
+/// connection waited.
 constexpr int kAccepted = 16;
 constexpr Duration kLongestAccepting = std::chrono::milliseconds(50);
-/// Sessions looked at in one go, for idle connections, or for room: as many as `peers` is by default.
+/// Sessions that are looked at in one go, for idle connections, or for unused sessions when room is needed: as many as
+/// `peers` is by default.
 constexpr std::size_t kLooks = 256;
 
 }  // namespace
@@ -245,7 +247,8 @@ void TcpProtocol::forget(TcpSession& session) noexcept {
   if (known != nullptr && known->get() == &session) sessions_.unbind(peer(session.participants().remote));
 }
 
-/// Ends connections without traffic: the peer may have vanished. Looks at some, soon at the next, to the round's end.
+/// Ends connections without traffic: the peer may have vanished. Looks at some, and soon goes on with the next ones,
+/// until the round is over.
 void TcpProtocol::sweep() noexcept {
   const Time now = host().now();
   std::array<SessionRef, kEndedAtOnce> idle;

@@ -13,17 +13,19 @@
 namespace lrpc::netrpc {
 
 struct TcpOptions {
-  std::optional<std::uint16_t> port;        ///< Where this host accepts connections; none: it only connects.
-  std::string address;                      ///< Of this host; empty: any of its addresses.
-  std::size_t peers = 256;                  ///< Sessions at one time. Peers make at most 3/4 of them, one host 1/4.
-  std::size_t longest = 128 * 1024;         ///< Bytes of a record, at most kLongest.
+  std::optional<std::uint16_t> port;  ///< Where this host accepts connections; none: it only connects.
+  std::string address;                ///< Of this host; empty: any of its addresses.
+  std::size_t peers = 256;            ///< Sessions at one time; peers make at most three quarters of them, and one host
+                                      ///< a quarter.
+  std::size_t longest = 128 * 1024;   ///< Bytes of a record, at most kLongest.
   Duration idle = std::chrono::minutes(5);  ///< A connection ends after so long without traffic.
 
   static constexpr std::size_t kLongest = 1024 * 1024;
   static constexpr std::size_t kMostPeers = 65536;
 };
 
-/// Inside the monitor. Errors: invalid_argument (address, option), not_supported (a simulated host), system_error.
+/// Errors: invalid_argument (the address, an option), not_supported (a simulated host), system_error. Inside the
+/// monitor.
 Result<std::unique_ptr<Protocol>> make_tcp(Host& host, std::string name, const TcpOptions& options);
 
 /// TCP(port, address, peers, longest, idle).

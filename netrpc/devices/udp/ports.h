@@ -40,7 +40,8 @@ struct UdpPorts {
   }
 };
 
-/// The options of a kind for these, and what a graph has given for them. Errors: invalid_argument.
+/// The options `ports`, `local_ports`, `local_port` and `peer_ports` of a kind, and what a graph has given for them.
+/// Errors: invalid_argument.
 [[nodiscard]] std::vector<OptionDescription> udp_port_options();
 [[nodiscard]] Result<UdpPorts> udp_ports(const Options& given);
 /// ProtocolKind::many_ports of the kinds with these options.

@@ -55,7 +55,8 @@ class Udp final : public InternetDevice {
     const HostAddress source{ntohl(sender.sin_addr.s_addr)};
     const std::uint16_t port = ntohs(sender.sin_port);
     if (sender.sin_family != AF_INET || !source.known() || source.value >> 28 >= 0xe) return false;
-    // If all hosts send from where they receive, another port is another program's, or forged. None can answer port 0.
+    // If all hosts send from the port at which they receive, a datagram from another port is another program's, or
+    // forged. One from port 0 cannot be answered.
     if (!ports_.allows(number, port)) return false;
     peer = peer_at(source, port);
     return true;

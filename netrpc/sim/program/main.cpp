@@ -1,4 +1,5 @@
-// lrpc-netsim: hundreds of hosts in a process call each other over protocols on a faulty network. Same seed, same run.
+// lrpc-netsim: hundreds of hosts in one process call each other over a stack of protocols on a faulty network. A
+// failure can be repeated: the same seed gives the same run.
 #include <fmt/format.h>
 
 #include <cstdint>

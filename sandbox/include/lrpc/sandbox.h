@@ -41,14 +41,16 @@ std::vector<Group> server_domain();
 struct Options {
   std::vector<Group> groups = server_domain();
   std::vector<std::string> allow{};  ///< Further system calls by name, whatever their arguments.
-  /// Files, and directories with all that is below them. A path that does not exist now stays forbidden. The permission
-  /// belongs to the file, not to its name: a file that replaces it is forbidden. To allow that, name the directory.
+  /// Files, and directories with all that is below them. A path that does not exist now stays forbidden, even if it
+  /// exists later. The permission belongs to the file, not to its name: a file that replaces it is forbidden. To allow
+  /// that, name the directory.
   std::vector<std::string> read_only{};
   std::vector<std::string> read_write{};
   std::vector<std::string> removable_in{};  ///< Directories: the files in them may be removed, nothing else.
   std::vector<std::uint16_t> tcp_connect{};
   std::vector<std::uint16_t> tcp_bind{};
-  /// Whether to use Landlock. It holds for the calling thread and those that it starts later: there must be no others.
+  /// Whether to use Landlock. It holds for the calling thread and the threads that it starts later, so the process must
+  /// have one thread.
   bool landlock = true;
   /// A set of CAP_* bits: the process keeps these of its capabilities, and loses the others for good. Unset: keeps all.
   /// If set, the process must have one thread, as with Landlock: capabilities belong to threads.
@@ -84,8 +86,9 @@ struct Report {
   [[nodiscard]] std::string text() const;
 };
 
-/// Sandboxes the calling process permanently. Open descriptors stay usable. Call it when all that the process uses is
-/// open and, with Landlock or keep_capabilities, before it starts another thread: before the first export or import.
+/// Sandboxes the calling process permanently. Call it when everything that the process uses is open and, with Landlock
+/// or keep_capabilities, before it starts another thread: before the first export or import. Open descriptors stay
+/// usable.
 ///
 /// It does not prevent: connecting to Unix sockets by path (current kernels cannot restrict that), reading the metadata
 /// of files, and anything that peers do for the process. A build with a sanitizer has neither filter nor Landlock,

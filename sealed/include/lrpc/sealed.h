@@ -28,11 +28,13 @@ struct Refusal {
 };
 
 struct SealedOptions {
-  /// The server that the program is bound to, and imports by this name. With `socket`, any name that the two agree on.
+  /// The server that the program is bound to; the program imports it by this name. With `socket`, any name that the two
+  /// agree on.
   std::string name{};
   /// Nameserver socket; empty: as in ImportOptions.
   std::string nameserver{};
-  /// How long to wait for the name, also while the nameserver is restarted; kDoNotWait: not at all; kNoLimit: for ever.
+  /// How long to wait for the name to appear, also while the nameserver is restarted; kDoNotWait: it must be there;
+  /// kNoLimit: for ever.
   std::chrono::milliseconds timeout = kDoNotWait;
   /// A private binding instead: the end of a socketpair (lrpc::make_socket_pair()) whose other end a server serves.
   UniqueFd socket{};

@@ -8,7 +8,8 @@
 
 namespace lrpc::sealed {
 
-/// In a seccomp stop: the call is not made, and fails with EPERM. False: the program has ended, or must be killed.
+/// Call it in a seccomp stop: the system call is not made, and fails with EPERM. False: the program has ended, or must
+/// be killed.
 inline bool refuse_system_call(pid_t pid) noexcept {
   user_regs_struct registers{};
   if (ptrace(PTRACE_GETREGS, pid, nullptr, &registers) != 0) return false;

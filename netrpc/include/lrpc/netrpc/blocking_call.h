@@ -9,7 +9,8 @@
 
 namespace lrpc::netrpc {
 
-/// A transaction on the stack of a thread that waits for its end. Under the monitor of `host`, which outlives it.
+/// A transaction on the stack of a thread that waits until it is completed. Used under the monitor of `host`, which
+/// outlives it.
 class AwaitedReply : public Transaction {
  public:
   explicit AwaitedReply(Host& host) noexcept : host_(host) {}

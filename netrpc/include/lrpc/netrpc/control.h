@@ -49,7 +49,8 @@ struct ResolveReverse {
   EthernetAddress ethernet;
   HostAddress host;
 };
-/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also before its advertisement.
+/// To the table of VIP hosts: does `host` speak VIP for this protocol number? False also for a host that has not sent
+/// an advertisement yet.
 struct SpeaksVip {
   HostAddress host;
   ProtocolNumber protocol = 0;
@@ -91,7 +92,8 @@ struct Members {
   HostAddress group;
   std::span<const HostAddress> hosts;
 };
-/// Names a message of a conversation (PSYNC): the host that pushed it, its life, and the number in that life, from 1.
+/// Names a message of a conversation (PSYNC): the host that pushed it, the life of that host, and the number of the
+/// message in that life, from 1.
 struct MessageName {
   HostAddress host;
   std::uint32_t life = 0;
@@ -101,7 +103,8 @@ struct MessageName {
 /// To a session of a conversation: the context of a message. Errc::name_unknown: the message has not arrived, or all
 /// members have it and this host has discarded it.
 struct Context {
-  /// The message asked about. Sequence 0: the last one delivered or pushed through this session; the answer names it.
+  /// The message asked about. With sequence 0: the last message delivered or pushed through this session; the answer
+  /// names it.
   MessageName message{};
   static constexpr std::size_t kMost = 16;
   std::array<MessageName, kMost> before{};  ///< Its direct predecessors, in no order.
@@ -114,7 +117,8 @@ struct Outstanding {
   std::size_t here = 0;       ///< Known from other members, but not delivered to this host yet.
   std::size_t elsewhere = 0;  ///< Pushed by this host, but not known to be delivered to all members that it waits for.
 };
-/// To a protocol: drop all state that is not in use, as the idle sweep does. For tests that look for leftovers.
+/// To a protocol: drop all state that is not in use, as the idle sweep does. For tests that check that no state is
+/// left.
 struct DropIdle {};
 /// From a device without room for another peer, to the protocol above: drop the sessions that nobody refers to, if they
 /// can be opened again without loss. Protocols whose sessions hold state that safety needs do not know this request.
@@ -157,7 +161,8 @@ struct ClaimedUser {
   std::uint32_t gid = 0;
   std::array<char, 64> machine{};  ///< Ends with a zero; longer names are cut.
 };
-/// To the protocol above: `peer` will not answer a message that it has pushed. Reasons: Transaction::completed().
+/// To the protocol above: `peer` will not answer a message that the protocol above has pushed. For the reasons see
+/// Transaction::completed().
 struct PushFailed {
   HostAddress peer;
   Errc reason = Errc::call_failed;

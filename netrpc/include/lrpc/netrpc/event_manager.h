@@ -41,7 +41,8 @@ class Event {
   Time due_{};
   std::uint64_t order_ = 0;
   /// A record on the stack of each thread that runs the procedure; it tells that thread if the event is destroyed
-  /// meanwhile. Several: a procedure has released the monitor, and the event, scheduled again, runs elsewhere, too.
+  /// meanwhile. There are several if a procedure releases the monitor and the event, scheduled again, runs in another
+  /// thread, too.
   struct Run {
     bool gone = false;
     Run* next = nullptr;

@@ -9,7 +9,8 @@
 namespace lrpc::netrpc {
 
 /// First in, first out, in a ring of reused places. `T` is default-constructible and moves without throwing; an empty
-/// place holds a T{}. The ring doubles when it is full; an empty queue keeps at most `kept` places. Not thread-safe.
+/// place holds a T{}. The ring doubles when it is full; when the queue becomes empty, it frees its places if there are
+/// more than `kept`. Not thread-safe.
 template <class T>
 class FifoQueue {
  public:

@@ -26,7 +26,8 @@
 
 namespace lrpc::netrpc {
 
-/// The service that a protocol's sessions give. A protocol that needs one can stand on any protocol that gives it.
+/// The service that a protocol's sessions give. A protocol that needs a service can stand on any protocol that gives
+/// it.
 enum class Service : std::uint8_t {
   datagram,     ///< push(): unreliable delivery of messages between hosts.
   transaction,  ///< call(): a request and its reply.
@@ -114,7 +115,8 @@ struct ProtocolKind {
   bool last_below_repeats = false;   ///< A graph may name more than one of the last one.
   bool last_below_optional = false;  ///< A graph may omit the last one.
   std::vector<OptionDescription> options{};
-  /// For a composite protocol: the micro-protocols that a graph may name between braces, which are then required.
+  /// For a composite protocol: the micro-protocols that a graph may name between its braces. Not empty: the braces
+  /// are required.
   struct Micro {
     std::string name{};
     std::vector<OptionDescription> options{};

@@ -24,7 +24,8 @@ class Host;
 /// Names one life of a host's graph: random, new at each start; 0 stands for "not known".
 using BootId = std::uint32_t;
 
-/// The key of a host in a Map whose keys peers can choose. `seed`: Host::hash_seed(). `port`: if ports are told apart.
+/// The key of a host in a Map whose keys peers can choose. `seed`: Host::hash_seed(). `port`: for protocols that tell
+/// the ports of a host apart.
 struct HostKey {
   std::uint64_t seed = 0;
   HostAddress host;
@@ -33,7 +34,8 @@ struct HostKey {
   friend bool operator==(const HostKey&, const HostKey&) = default;
 };
 
-/// What a graph knows about other hosts: boot identifiers, which show a reboot, and MTUs of links. Under the monitor.
+/// What the protocols of a graph know about other hosts: boot identifiers, which show a reboot, and the MTUs of their
+/// links. Under the monitor.
 class Peers {
  public:
   /// A watcher of reboots. Called under the monitor; must not add or remove watchers.
@@ -51,14 +53,16 @@ class Peers {
   void heard(HostAddress host, BootId boot_id);
   /// Forgets a host, when nothing refers to it any more.
   void forget(HostAddress host) noexcept;
-  /// The MTU of the link by which `host` receives, as it advertises; 0: unknown. Longer packets may be lost there.
+  /// The MTU of the link by which `host` receives, as `host` advertises it; 0: unknown. Longer packets may be lost
+  /// there.
   [[nodiscard]] std::size_t mtu(HostAddress host) noexcept;
   /// Records the MTU that `host` advertises. A false one harms only `host` itself: it gets smaller packets (of at least
   /// kLeastMtu), never larger ones than without the advertisement.
   void set_mtu(HostAddress host, std::size_t mtu) noexcept;
   /// Changes with every path_changed(). Compare it first: as long as it is the same, no path has changed.
   [[nodiscard]] std::uint32_t path_changes() const noexcept { return path_changes_; }
-  /// Changes with the path to `host` or its MTU, or when all paths may have changed. Unknown hosts share one number.
+  /// Changes when the path to `host` or its MTU has changed, or when all paths may have changed. All unknown hosts have
+  /// the same number.
   [[nodiscard]] std::uint32_t path_changes(HostAddress host) noexcept;
   /// Records that `host` is reached another way.
   void path_changed(HostAddress host) noexcept;
@@ -106,7 +110,8 @@ class PathChanges {
   std::uint32_t of_host_ = 0;
 };
 
-/// Drives a graph: makes messages arrive and events run. The real one waits on io_uring, the other one simulates.
+/// Drives a graph: makes messages arrive and events run. The real one waits on io_uring, the simulated one runs the
+/// simulation.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -128,7 +133,8 @@ struct HostOptions {
   BootId boot_id = 0;                                ///< Zero: one is drawn.
   std::uint64_t seed = 0;                            ///< Of random(), for tests; zero: the kernel supplies its numbers.
   std::size_t buffer_limit = std::size_t{64} << 20;  ///< Bytes of all messages together.
-  /// True while memory is short: then the host creates no new peer, session or channel. Called inside the monitor.
+  /// Returns true while memory is short: then the host creates no new peer, session or channel. Called inside the
+  /// monitor.
   std::function<bool()> short_of_memory = [] { return false; };
   /// Gets lines for the log that the administrator should read. Called inside the monitor; must not block. If it throws
   /// std::bad_alloc, the line is lost. Null: no log.

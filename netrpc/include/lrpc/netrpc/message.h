@@ -54,7 +54,8 @@ class Message {
   [[nodiscard]] BufferPool* pool() const noexcept { return pool_; }
 
   /// Puts `size` (at most 256) bytes in front and returns where they are to be written, contiguously. Null: the pool
-  /// has no more; the message is unchanged. Allocates only if the buffer has no room in front that is this message's.
+  /// has no more; the message is unchanged. Never allocates while the buffer has room in front that is this message's
+  /// to use.
   [[nodiscard]] std::byte* push(std::size_t size) noexcept {
     Buffer* const buffer = first_.buffer;
     if (buffer == nullptr || first_.offset < size || (first_.offset != buffer->lowest && !buffer->unique()))
@@ -90,7 +91,8 @@ class Message {
     header.bytes = pop(N, header.storage);
   }
 
-  /// A second message over the same bytes; not allocated() if the pool is exhausted.
+  /// A second message over the same bytes. May fail (pool exhausted): then the result is not allocated() though this
+  /// one is.
   [[nodiscard]] Message share() const noexcept;
   /// Takes off the first `size` bytes (at most size()) and returns them as a message that shares the bytes. It is
   /// shorter if the pool has no slice left.

@@ -1,4 +1,5 @@
-// The monitor of a graph: one thread at a time is inside, as in the x-kernel, where none preempts another.
+// The monitor of a graph: one thread at a time is inside, as in the x-kernel, whose kernel processes do not preempt
+// each other.
 #pragma once
 
 #include <atomic>

@@ -23,7 +23,8 @@ struct Participant {
 };
 
 /// The participants of a session. `open` and `open_done` get both of them; for `open_enable`, a field that is not given
-/// matches anybody. Several remote ones are given as one: `remote.host` is the address of a group (Host::groups()).
+/// matches anybody. Several remote participants are given as one: `remote.host` is then the address of a group that the
+/// host knows (Host::groups()).
 struct ParticipantSet {
   ProtocolNumber protocol = 0;  ///< Identifies the *invoking* protocol to the one below.
   Participant local;            ///< The paper's convention: the first element is the local participant.

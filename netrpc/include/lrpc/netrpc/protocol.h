@@ -51,7 +51,8 @@ class Transaction {
   /// call.
   virtual void collated(HostAddress member, Errc outcome, Message reply) noexcept;
   /// Of a call to a group: whether a member's reply counts as an answer. If not, the member has failed; its reply is
-  /// collated all the same. Called once for each reply, under the monitor; must not block. By default all count.
+  /// collated all the same. Called once for each reply, under the monitor; must not block. By default all replies
+  /// count.
   [[nodiscard]] virtual bool counts(const Message& reply) noexcept;
 
   // For the protocol that holds the transaction, while it waits its turn.
@@ -80,7 +81,8 @@ class Session {
   /// counts from now. kNoLimit: none, but the call still ends when the protocol considers the peer gone. Zero or less:
   /// the call ends with call_aborted, and nothing is sent.
   virtual void call(Message request, Transaction& transaction, Duration timeout) noexcept;
-  /// Abandons a call, if it is under way here: completed() will not be called. The peer may still execute it.
+  /// Abandons a call: completed() will not be called. The peer may still execute it. No effect if `transaction` is not
+  /// under way here.
   virtual void cancel(Transaction& transaction) noexcept;
   /// At the server: answers, once, the request that came with this session in Protocol::call_demux().
   virtual void reply(Message message) noexcept;
@@ -98,7 +100,8 @@ class Session {
 
  protected:
   virtual ~Session() = default;
-  /// Called when the last SessionRef is dropped: deletes the session. A protocol's cache holds SessionRefs, too.
+  /// Called when the last SessionRef is dropped: deletes the session. A protocol with a cache holds a SessionRef of its
+  /// own.
   virtual void unreferenced() noexcept { delete this; }
   ParticipantSet& mutable_participants() noexcept { return participants_; }
 
@@ -143,7 +146,8 @@ class Protocol {
   /// Takes a message that has arrived through `lower`: finds or makes its session, and pops it there. Faults of the
   /// message are counted, not returned, because no caller could handle them.
   virtual void demux(Session& lower, Message message) noexcept;
-  /// Takes a request from `lower`. Answer it with lower.reply(), now or later; keep a SessionRef until then.
+  /// Takes a request that has arrived through `lower`. Answer it with lower.reply(), now or later; keep a SessionRef
+  /// until then.
   virtual void call_demux(Session& lower, Message request) noexcept;
 
   // ---- both ----

@@ -1,4 +1,5 @@
-// The one result convention of lrpc: every fallible function returns a nodiscard Result<T>; no call path throws.
+// The one result convention of lrpc: every fallible function returns a nodiscard Result<T>; nothing on a call path
+// throws.
 #pragma once
 
 #include <cstdint>
@@ -242,7 +243,8 @@ class [[nodiscard]] Result {
   [[nodiscard]] value_type&& value(Place place = Place::current()) && noexcept {
     return check(place), std::move(value_);
   }
-  /// The same, but an operator cannot know its line: the place is a code address. Always inlined: it is the caller's.
+  /// The same, but an operator cannot know its line: the place is a code address. Always inlined, so that this is the
+  /// caller's.
   [[nodiscard, gnu::always_inline]] value_type& operator*() & noexcept { return check(), value_; }
   [[nodiscard, gnu::always_inline]] const value_type& operator*() const& noexcept { return check(), value_; }
   [[nodiscard, gnu::always_inline]] value_type&& operator*() && noexcept { return check(), std::move(value_); }

@@ -8,7 +8,8 @@
 namespace lrpc::detail {
 
 /// The friend of Binding, Pending, CallContext and Server: gives generated code and this project's libraries their
-/// private members of the same names. It promises nothing to programs: stubs are generated again for each version.
+/// private members of the same names. It promises nothing to programs and may change in any version, as stubs are
+/// generated again for each.
 struct StubAccess {
   // lrpc::Binding
   template <class Binding>

@@ -8,7 +8,8 @@
 namespace lrpc::shim {
 
 /// Each user has members, for instance watched descriptors. Its waiting members form a line, in the order in which they
-/// began to wait. The first of each line is taken, round after round. Only join() allocates. Not thread-safe.
+/// began to wait. The first of each line is taken, one user after the other, round after round. Only join() allocates.
+/// Not thread-safe.
 template <class User, class Member>
 class Turns {
   struct Line;

@@ -32,14 +32,16 @@ constexpr Condition equal_but_for(unsigned argument, std::uint64_t bits,
   return {argument, ~bits, static_cast<std::uint64_t>(value), false};
 }
 
-/// A system call and conditions for its arguments, all of which must hold. Of several rules for a name, one must hold.
+/// A system call and the conditions for its arguments, which must all hold. If several rules have one name, one of them
+/// must hold.
 struct Rule {
   std::string name;
   std::vector<Condition> conditions{};
   int fails_with = 0;  ///< The errno with which the call fails; 0: the call is allowed.
 };
 
-/// What a program needs to compute: memory (never executable), time, randomness, its own signals, exit.
+/// The system calls that a program needs to compute: memory (never executable), time, randomness, its own signals,
+/// exit.
 const std::vector<Rule>& computing_rules();
 
 /// What happens to a system call that no rule allows.

@@ -1,4 +1,5 @@
-// Checks that a process has only one thread: Landlock, dropped capabilities and a filter's listener apply to one.
+// Checks that a process has only one thread: Landlock, dropped capabilities and a seccomp filter with a listener apply
+// to the calling thread only.
 #pragma once
 
 #include "lrpc/detail/shim/result.h"

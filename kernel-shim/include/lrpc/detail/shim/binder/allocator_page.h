@@ -60,7 +60,8 @@ struct CountersCopy {
 };
 [[nodiscard]] CountersCopy copy_counters(const AllocatorCounters& counters) noexcept;
 
-/// Creates a page of zeros: a memfd, sealed as regions are. The caller owns the fd, and should close it once sent.
+/// Creates a page of zeros: a memfd, sealed as regions are. The caller owns the fd, and should close it when it has
+/// sent it.
 Result<UniqueFd> create_allocator_page();
 
 /// A page at a fixed address: at first private zeros; later it may be replaced by a shared page, and that by another.

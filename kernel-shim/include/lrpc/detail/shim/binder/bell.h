@@ -40,9 +40,11 @@ Status offer_on_bell(int bell, BellMessage message, int fd, std::chrono::millise
 /// own, and this waits for that thread's start. May throw std::bad_alloc.
 Result<std::optional<BellNews>> receive_bell(int bell, const Stranger& client = {});
 
-/// For the clerk: accepts an offered end of a socketpair, by a message over it. Never blocks. To refuse it, close it.
+/// For the clerk: accepts an offered end of a socketpair, by a message over that pair. Never blocks. To refuse an
+/// offer, close it.
 void accept_offer(int offered, BellMessage message) noexcept;
-/// For the client, on its own end: waits until the clerk accepts. Errors: peer_gone (not accepted), timed_out.
+/// For the client, on its own end of the pair: waits until the clerk accepts the offer. Errors: peer_gone (not
+/// accepted), timed_out.
 Status await_acceptance(int kept, BellMessage message, std::chrono::milliseconds patience = kOfferPatience);
 
 }  // namespace lrpc::shim

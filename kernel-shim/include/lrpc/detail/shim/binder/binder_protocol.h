@@ -1,5 +1,6 @@
 // The binder protocol: what libraries and nameserver say to each other over AF_UNIX SOCK_SEQPACKET sockets at bind
-// time, never on the call path. This file is its document: one struct a message, in the order of a binding's life.
+// time. Never on the call path. This file is the protocol's document: one struct a message, in the order of a binding's
+// life.
 //
 // On the wire a message is one packet, little-endian, no padding:
 //
@@ -45,7 +46,8 @@ inline constexpr std::size_t kMaxReasonLength = 1024;  ///< Of the text of a Bin
 /// 128 random bits that name a binding to third parties.
 using Nonce = std::array<std::uint8_t, 16>;
 
-/// The gate of a binding. `sleep` is plain futexes, without polling or yielding; `none` is for bindings in one thread.
+/// The gate of a binding. `sleep` is plain futexes, without polling or yielding; `none` is for bindings inside one
+/// thread (tests, instruction counts).
 enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap = 3, none = 4, sleep = 5 };
 
 /// The gate's name in options, tables and tests; "?" if it is no gate.
@@ -100,7 +102,8 @@ struct ClientCredentials : Credentials {
 /// The name of a machine's network domain (LRPC §5.1). Only root and the nameserver's own user may export it, whatever
 /// the policy says: its exporter is believed about callers of other hosts.
 inline constexpr std::string_view kNetworkName = "lrpc.network";
-/// The name of the directory, which says where `name@` leads. Only the same users may export it.
+/// The name of the directory, which says which hosts export a name. Only the same users may export it: its exporter
+/// decides where `name@` leads.
 inline constexpr std::string_view kDirectoryName = "lrpc.directory";
 /// The network domain exports this prefix and a name for a process that is a protocol of its graph. Only the same users
 /// may export such names, because that process trusts its server.
@@ -182,7 +185,8 @@ struct BindRequest {
   std::optional<Principal> principal = {};
 };
 /// Server → nameserver: the clerk's decision. code ok accepts. Must come within the nameserver's bound (5 s by
-/// default). An accepted binding may still fail (the client died, or waits no longer): then the bell hangs up.
+/// default). An accepted binding may still not come about (the client died or was told that time is over): then the
+/// bell hangs up.
 struct BindReply {
   std::uint64_t binding_id = 0;
   Errc code = Errc::ok;
@@ -250,7 +254,8 @@ struct BinderMessage {
 
 /// Encodes header and body, without the fds. Fails with limit_reached beyond kMaxBinderMessage.
 Result<std::vector<std::byte>> encode(const BinderMessage& message);
-/// The reverse, from untrusted bytes: every length, count and enum is checked. Fails with bad_message. Has no fds.
+/// The reverse, from untrusted bytes: every length, count and enum is checked. Fails with bad_message and says what is
+/// wrong. The result has no fds.
 Result<BinderMessage> decode(std::span<const std::byte> bytes);
 
 /// Sends one message with copies of its descriptors; the message still owns them. Never raises SIGPIPE. Blocks until
@@ -301,10 +306,12 @@ inline constexpr const char* kSystemSocket = "/run/lrpc/lrpcd.sock";
 /// A description of nameserver_sockets(), for a program's help.
 inline constexpr const char* kWhereSocketsAre =
     "$LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock";
-/// The nameserver sockets to try, in order, as kWhereSocketsAre says.
+/// The nameserver sockets to try, in order: only $LRPC_SOCKET if set; otherwise $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if
+/// set) and kSystemSocket.
 std::vector<std::string> nameserver_sockets();
 /// Connects to the first that answers. Error: no_nameserver; the text says which were tried, why each failed, and how
-/// to start one. Waits 5 s for one with a full queue, and not at all without `wait`; then that one counts as absent.
+/// to start one. Waits 5 s for a nameserver with a full queue, and not at all without `wait`; then that one counts as
+/// absent.
 Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true);
 
 /// Has the kernel tell the senders of the messages that come from now on (SO_PASSCRED, unix(7)). Returns the number of
@@ -324,7 +331,8 @@ Result<UniqueFd> peer_pidfd(int socket);
 Result<UniqueFd> peer_pidfd_by_pid(int socket);
 /// pidfd_open(2).
 Result<UniqueFd> open_pidfd(pid_t pid);
-/// The same, for the sender of a message over a private socket. None if it has no pid here: only its hang-up is seen.
+/// The same, for the sender of a message over a private socket. None if it has no pid here: of such a peer only the
+/// close of its descriptors is seen.
 Result<UniqueFd> pidfd_of_sender(const Credentials& sender);
 /// Whether the other end of a connected socket is closed everywhere. Never blocks.
 [[nodiscard]] bool hung_up(int socket) noexcept;

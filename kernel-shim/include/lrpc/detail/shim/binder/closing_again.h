@@ -16,7 +16,8 @@ inline constexpr std::chrono::milliseconds kClosingPause{100};
 
 /// While this lives, `watcher` tries again as long as needed, and is not woken otherwise. A process without a watcher
 /// and without a loop tries again when it closes the next descriptor aside. Prepares what close_aside() needs. Destroy
-/// it before its watcher, whose thread should already run: it may be impossible to start one.
+/// it before its watcher. The watcher's thread should already run: the reason to try again may be that no thread can be
+/// started.
 class ClosingAgain {
  public:
   explicit ClosingAgain(Watcher& watcher);  ///< Throws std::bad_alloc.

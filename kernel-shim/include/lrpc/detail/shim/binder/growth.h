@@ -1,4 +1,5 @@
-// Growth of a binding's supply of A-stacks (LRPC §5.2): what client and clerk say about a secondary region.
+// Growth of a binding's supply of A-stacks (LRPC §5.2): the messages between the client and the server's clerk about a
+// secondary region.
 //
 // The client asks on the bell: it sends one end of a new socketpair, which already holds the request. That pair is the
 // secondary region's *line*. The answer comes over it, and the client has the region as long as its end of the line is
@@ -37,11 +38,13 @@ struct GrowthAnswer {
 
 // ---- The client's half ----
 
-/// Asks; returns the client's end of the line. Never blocks. Errors: timed_out (bell full), peer_gone, system_error.
+/// Asks, and returns the client's end of the line. Does not block. Errors: timed_out (the bell is full), peer_gone,
+/// system_error.
 Result<UniqueFd> ask_for_growth(int bell, const GrowthRequest& request);
-/// Waits for the answer, at most `patience`; nullopt: there is none yet. Errors: bad_message (it makes no sense, and
-/// its descriptors are closed); limit_reached (this process was out of descriptors); peer_gone (the clerk has closed
-/// the line, or counts as gone). A region is received on a thread of its own. May throw std::bad_alloc.
+/// Waits for the answer, at most `patience`; nullopt: there is none yet. Errors: bad_message (the answer makes no
+/// sense, and its descriptors are closed); limit_reached (this process was out of descriptors); peer_gone (the clerk
+/// has closed the line, or counts as gone). An answer with a region is received on a thread of its own. May throw
+/// std::bad_alloc.
 Result<std::optional<GrowthAnswer>> receive_growth(int line, std::chrono::milliseconds patience,
                                                    const Stranger& server = {});
 
@@ -56,7 +59,8 @@ void refuse_growth(int line, Errc why) noexcept;
 
 // ---- Both ----
 
-/// The class with the largest count, up to `count`, whose region has at most `most_bytes`. Count 0: not even one fits.
+/// The class with the largest count, up to `count`, whose region has at most `most_bytes`. Count 0: even one A-stack is
+/// too large.
 [[nodiscard]] AStackClass class_that_fits(AStackClass declared, std::uint16_t count, std::uint64_t most_bytes);
 
 }  // namespace lrpc::shim

@@ -47,8 +47,9 @@ class PeerSocket {
   void take_nothing() noexcept;
   /// The other end sees the hang-up at once, even if others hold this end. It stays open here. Not in a forked child.
   void hang_up() noexcept;
-  /// Hangs up and closes without waiting for what is left in the socket: if that may be descriptors, or is many
-  /// messages, another thread closes it later. A refusing socket needs no thread. A forked child only closes its copy.
+  /// Hangs up and closes, without waiting for what is left in the socket: if it holds descriptors, may hold some, or
+  /// holds many messages, another thread closes it later. A refusing socket is closed at once, without a thread. A
+  /// forked child only closes its copy.
   void reset() noexcept;
   /// Gives the socket to the caller, who must close it as reset() would.
   [[nodiscard]] UniqueFd release() noexcept;

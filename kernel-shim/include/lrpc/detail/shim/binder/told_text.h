@@ -21,14 +21,17 @@ struct ToldText {
   [[nodiscard]] std::string_view view() const noexcept { return {bytes.data(), size}; }
 };
 
-/// The place of a text, by this domain's own pointers: the slot between head and limit. Empty if `limit` is null.
+/// The place of a text: the slot between its head and its limit, by this domain's own pointers. Empty if the A-stack is
+/// not in a region (`limit` is null).
 [[nodiscard]] std::span<std::byte> told_room(std::byte* image, const AStackLimit* limit) noexcept;
 
-/// Writes as much of `text` as has room, without cutting a UTF-8 character. False if that is nothing. Never blocks.
+/// Writes as much of `text` as there is room for, without cutting a UTF-8 character. False if that is nothing. Never
+/// blocks.
 [[nodiscard]] bool put_told(std::span<std::byte> room, std::string_view text) noexcept;
 
-/// The text that a peer says it has written: copied once, cut, and safe to print: '?' stands for bytes that are not
-/// printable UTF-8, or would change the line or the direction of the text around it. Never blocks.
+/// The text that a peer says it has written: copied once, cut to the bound, and made safe to print. A byte becomes '?'
+/// if it is not part of printable UTF-8 text, or would change the line or the direction of the text around it. Never
+/// blocks.
 [[nodiscard]] ToldText take_told(std::span<const std::byte> room) noexcept;
 
 }  // namespace lrpc::shim

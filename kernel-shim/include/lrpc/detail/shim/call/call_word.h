@@ -122,8 +122,9 @@ struct AStackHead {
   std::atomic<std::uint64_t> word;  ///< The call word.
   /// A hint from the server (PolledHint): not zero while one of its pollers scans this word.
   std::atomic<std::uint32_t> polled;
-  /// A hint from the server (EStackHint): not zero while an E-stack is associated, which sleeps on the word or is
-  /// awake: the caller need not ring the bell. A false hint costs the server's own caller one bounded sleep.
+  /// A hint from the server (EStackHint): not zero while an E-stack is associated. The caller then need not ring the
+  /// bell: an E-stack that does not sleep on the word is awake. A false hint costs the server's own caller one bounded
+  /// sleep.
   std::atomic<std::uint32_t> attached;
 };
 static_assert(sizeof(AStackHead) == 16 && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -50,8 +50,9 @@ class PolledHint {
   std::uint32_t bits_ = 0;
 };
 
-/// AStackHead::attached: whether an E-stack is associated, and to which processor it is bound, if to any. The peer can
-/// forge it: its own caller then loses a bounded sleep if the first is false, a yield or two if the second is.
+/// AStackHead::attached: whether an E-stack is associated, and to which processor it is bound, if to any. A hint that
+/// the peer can forge. If it is false about the first, the peer's own caller loses a bounded sleep; if about the
+/// second, a yield or two.
 class EStackHint {
  public:
   constexpr explicit EStackHint(std::uint32_t bits) noexcept : bits_(bits) {}
@@ -82,7 +83,8 @@ class CallerPolicy {
  public:
   enum class Way : std::uint8_t { exchange, lend, yield, sleep };
 
-  /// How long a caller polls before it gives up the exchange: about two futex round trips; then a sleep is cheaper.
+  /// How long a caller polls before it gives up the exchange: about two futex round trips. After that a sleep would
+  /// have cost less than the polling.
   static constexpr std::uint32_t kExchangeMicroseconds = 20;
   /// A guest on this processor serves other callers for PollerPolicy::kYieldUs, then this one. The sleep is longer than
   /// a clock tick: for a shorter one the kernel programs the timer, which takes 10 to 16 us in a virtual machine.
@@ -97,7 +99,8 @@ class CallerPolicy {
   /// take a twentieth of the time (more only if slices are over 25 ms), and less each time that one follows another.
   static constexpr std::uint32_t kCostFactor = 20;
   /// Processor time between two yields of a caller that exchanges. If no other thread wants the processor, a yield
-  /// costs 0.3 us. If one took it, the caller runs for as long before the next: so it keeps half of the processor.
+  /// costs 0.3 us. If one took it, the caller yields again after it has run for as long: so it keeps half of the
+  /// processor.
   static constexpr std::uint64_t kOfferUs = 80;
   /// For calls that no poller picked up. A poller that was switched out returns after another thread's time slice, so
   /// the caller tries again after at most 16 ms. A try in vain costs 20 us, an eighth of a per cent of that.
@@ -105,7 +108,8 @@ class CallerPolicy {
   /// For yields and loans that brought no result, or cost too much.
   static constexpr DistrustSpans kYieldSpans{.accident_us = 1'000, .first_us = 1'000, .most_us = 500'000};
 
-  /// Whether to exchange at once: choose() has chosen that by exactly this hint, and the trust was not withdrawn since.
+  /// Whether to exchange at once: choose() has chosen that by exactly this hint, and the trust has not been withdrawn
+  /// since.
   [[nodiscard]] bool trusts(std::uint32_t polled) const noexcept { return trusted_ == polled; }
   /// Makes the next call ask choose().
   void trust_no_longer() noexcept { trusted_ = kNothing; }

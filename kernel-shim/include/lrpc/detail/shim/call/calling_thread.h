@@ -1,4 +1,5 @@
-// A thread's own state on the call path, in one thread-local object: each further one would cost one more load.
+// A thread's own state on the call path, in one thread-local object: each further thread-local variable would cost one
+// more load of an address.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,9 @@ struct CallingThread {
   std::size_t lease = kLeasingThreads * kLeaseSize;
   /// The thread's outstanding calls, innermost first (LRPC §3.2: a stack of linkages per thread).
   LinkageRecord* linkages = nullptr;
-  /// The limits of the calls that the thread makes; null: none. Scopes set it at the client; the server sets it around
-  /// a procedure to what is left of the caller's deadline, for nested calls. Whoever sets it restores the former value.
+  /// The limits of the calls that the thread makes; null: none. Scopes set it at the client. The server sets it around
+  /// a procedure to what is left of the caller's deadline, so nested calls inherit the deadline. Whoever sets it
+  /// restores the former value.
   CallLimits* limits = nullptr;
 };
 

@@ -95,12 +95,14 @@ inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std
   return CallWord(head.word.exchange(called.bits(), std::memory_order_seq_cst)).estack_parked();
 }
 
-/// Yields the processor and looks for the return of `generation`, for `limit` ticks(). True if it came.
+/// Yields the processor and looks for the return of `generation`, again and again until `limit` ticks() have passed.
+/// True if it came.
 [[nodiscard]] bool yield_for_return(const AStackHead& head, std::uint64_t generation, std::uint64_t limit,
                                     CallWord& word) noexcept;
 
-/// T3, its first half: announces a sleep in the word. True: sleep while the word's futex half is `expected`. False:
-/// look again, because the word is no longer CALLED(generation), or it or `revoked` says that the binding is revoked.
+/// T3, its first half: announces a sleep in the word. True: the caller may sleep while the word's futex half is
+/// `expected`. False if the word is no longer CALLED(generation), or if it or `revoked` says that the binding is
+/// revoked: look again.
 [[nodiscard]] bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
                                   std::uint32_t& expected) noexcept;
 
@@ -127,8 +129,9 @@ inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
     wake_sleepers(head, old);
 }
 
-/// T11: parks an E-stack on its A-stack's word until the word changes, for at most `limit` and kParkedSleep. Returns at
-/// once if there is a call that nobody has claimed, or if one of the private flags `leave` and `revoked` is set.
+/// T11: parks an E-stack on its A-stack's word until the word changes. Returns at once if there is a call that nobody
+/// has claimed, or if one of the private flags `leave` and `revoked` is set. Sleeps for at most `limit`, and never
+/// longer than kParkedSleep.
 ///
 /// A peer may move the sleeper to another futex (FUTEX_CMP_REQUEUE); then no wake-up on the word reaches it. So the
 /// E-stack also sleeps on `summons`, if that is not null: a thread that sets one of the flags raises this word. Such a

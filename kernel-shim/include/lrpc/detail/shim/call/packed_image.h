@@ -47,8 +47,9 @@ struct PackedShape {
 /// The most bytes that a return of `procedure` takes, with any status.
 [[nodiscard]] std::uint64_t most_returned(const ProcedureDescriptor& procedure) noexcept;
 
-/// Packs the contents of an A-stack into `out`; returns how many bytes that takes. A peer may change the A-stack: each
-/// byte is loaded once, and lengths are checked in the copy. nullopt: a length breaks its bound, or `out` is too small.
+/// Packs the contents of an A-stack into `out`; returns how many bytes that takes. A peer may change the A-stack
+/// meanwhile: each byte is loaded once, and lengths are checked in the copy. nullopt: a length exceeds its bound, or
+/// `out` is too small.
 [[nodiscard]] std::optional<std::size_t> pack(const PackedShape& shape, const AStack& astack,
                                               std::span<std::byte> out) noexcept;
 /// The reverse, from untrusted bytes in private memory. Returns false, and does not touch the A-stack, unless the bytes

@@ -26,7 +26,8 @@ struct ImageRange {
 
 /// A `string` or `bytes` parameter. Its length word (uint32) is in the fixed part. A value of up to `inline_capacity`
 /// bytes lies in the image at `inline_offset`; a longer one, of up to `bound` bytes, in the tail at `tail_offset`. The
-/// length word's top bit (kInTail) says which. Both places are constants: a forged word can only choose one of two.
+/// top bit of the length word (kInTail) says which. Both places are constants, so a forged word can only choose between
+/// two valid places.
 struct VariableParameter {
   std::uint32_t length_offset = 0;
   std::uint32_t inline_offset = 0;

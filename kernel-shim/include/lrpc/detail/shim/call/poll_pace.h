@@ -21,12 +21,15 @@ class PollPace {
     std::uint32_t wait = 0;  ///< How long to poll for a call's return.
     std::uint32_t most = 1;  ///< The longest delay between two looks.
   };
-  /// The longest delay between two looks: calls end late by half of it. Where long delays gain most, 55 ns are best.
+  /// The longest delay between two looks: calls end late by half of it on average. On the machine where long delays
+  /// gain most, 55 ns are best.
   static constexpr std::uint32_t kMostNs = 80;
-  /// Only blocks are timed: a stamp at each call would change what it measures. The fastest block was not switched out.
+  /// Only blocks of calls are timed: a time stamp at each call would change what it measures. In the fastest of a few
+  /// blocks neither thread was switched out.
   static constexpr std::uint16_t kCallsInBlock = 16;
   static constexpr std::uint8_t kBlocks = 8;
-  /// With three trials, a fortieth of the calls run at another pace. At 150 ns a call it follows a change within 3 ms.
+  /// With three trials, a fortieth of the calls run at another pace than the best. At 150 ns a call, the pace follows a
+  /// change within 3 ms.
   static constexpr std::uint16_t kHeldCalls = 16'000;
 
   /// How many poll_delay()s come before each look but the first.

@@ -72,7 +72,8 @@ class Region {
   [[nodiscard]] bool mapped() const noexcept { return base_ != nullptr; }
   /// A-stack number `index`. Precondition: index < layout().astack_count().
   [[nodiscard]] AStack astack(std::uint32_t index) const noexcept;
-  /// Returns a tail's pages to the system; both sides then read zeros. For either side, while it holds the A-stack.
+  /// Returns the pages of a tail to the system; both sides then read zeros. Either side may call it while it holds the
+  /// A-stack.
   void trim_tail(const AStack& astack) const noexcept;
 
  private:

@@ -16,8 +16,9 @@ static_assert(sizeof(StepMark) == 32);
 }  // namespace lrpc::shim
 
 /// Marks the beginning of a step. It has no instruction and no operand, and the compiler must keep it in order only
-/// with other marks and atomics, so the code is the same without it. The record belongs to its function's section group
-/// ("?"): the linker drops it with its copy of an inline function. `name`: a literal of at most 27 characters.
+/// with other marks and atomics, so the code is the same without it. The record belongs to the section group of its
+/// function ("?"): if the linker drops a copy of an inline function, it drops the record, too. `name`: a literal of at
+/// most 27 characters.
 #define LRPC_STEP(name)                                \
   __asm__ inline volatile(                             \
       "771:\n\t"                                       \

@@ -20,13 +20,15 @@ namespace lrpc {
                                                  const VariableParameter& p) noexcept {
   return p.never_in_tail() ? image + p.inline_offset : tail + p.tail_offset;
 }
-/// Writes the length word of a value that lies in result_window(). Precondition: size ≤ p.bound.
+/// Writes the length word of a value that lies in result_window().
+/// Precondition: size ≤ p.bound.
 inline void put_result_length(std::byte* image, const VariableParameter& p, std::size_t size) noexcept {
   const auto word = static_cast<std::uint32_t>(size) | (p.never_in_tail() ? 0 : VariableParameter::kInTail);
   put_scalar<CopyCode::F>(image + p.length_offset, word);
 }
 
-/// The place of a result, to be written; for an inout parameter it holds `size` bytes. Precondition: size ≤ p.bound.
+/// The place of a result, for a procedure to write; for an inout parameter it holds `size` bytes.
+/// Precondition: size ≤ p.bound.
 [[nodiscard]] constexpr Buffer result_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
                                              std::size_t size = 0) noexcept {
   return Buffer(std::span(result_window(image, tail, p), p.bound), size);
@@ -43,7 +45,8 @@ inline void put_result(std::byte* image, std::byte* tail, const VariableParamete
   put_result_length(image, p, value.size());
 }
 
-/// Copies `value` onto the A-stack: into the inline window or, if longer, into the tail. Precondition: size ≤ p.bound.
+/// Copies `value` onto the A-stack: into the inline window if it fits, otherwise into the tail. Precondition: size ≤
+/// p.bound.
 template <CopyCode Code>
 inline void put_variable(std::byte* image, std::byte* tail, const VariableParameter& p,
                          std::span<const std::byte> value) noexcept {
@@ -117,7 +120,8 @@ template <class Context>
   return copied;
 }
 
-/// Copies a peer's result into the caller's buffer: ok, bad_result (over a bound) or result_too_long (for the buffer).
+/// Copies a peer's result into the caller's buffer. Returns ok, bad_result (a bound is exceeded) or result_too_long
+/// (the buffer is too small).
 template <CopyCode Code>
 [[nodiscard]] inline Errc get_buffer(std::byte* image, std::byte* tail, const VariableParameter& p,
                                      Buffer& out) noexcept {

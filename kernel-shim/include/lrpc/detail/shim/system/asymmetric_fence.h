@@ -15,8 +15,9 @@ extern const bool have_asymmetric_fence;
 /// Only restricts the compiler.
 inline void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-/// The rare side: a full fence here and, by an interrupt, on every processor that runs a thread of this process. False
-/// if the kernel refused (a filter installed after the start, no memory): then the other threads were not fenced.
+/// The rare side: a full fence on this processor and, by an interrupt, on every other one that runs a thread of this
+/// process. False if the kernel refused (a filter installed after the start, no memory): then the other threads were
+/// not fenced.
 [[nodiscard]] bool heavy_fence() noexcept;
 
 // ---- The same between processes that share a region ----

@@ -7,11 +7,13 @@
 
 namespace lrpc::shim {
 
-/// Raises the soft limit of descriptors to the hard limit, for daemons that need some for each peer. Ignores failures.
+/// Raises the process's soft limit of descriptors to its hard limit, for daemons that need some for each peer. Ignores
+/// failures.
 void raise_descriptor_limit() noexcept;
 /// The process's soft limit of descriptors.
 [[nodiscard]] std::uint64_t descriptor_limit() noexcept;
-/// A line for a daemon's administrator: it serves at most `most` of something, as it may have only `descriptors`.
+/// A line for the administrator of a daemon that serves at most `most` of something, because it may have only
+/// `descriptors`.
 [[nodiscard]] std::string few_descriptors(std::string_view daemon, std::uint64_t most, std::string_view of_what,
                                           std::uint64_t descriptors);
 

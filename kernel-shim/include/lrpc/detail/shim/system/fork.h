@@ -21,8 +21,9 @@ void know_of_forks();
 
 /// From now on a child of fork(2) does not hold `fd`. In the child its number is a socket that is not connected: it
 /// polls as hung up, and every use fails. So the other end sees the end of this process when it ends, even if a child
-/// lives on, and even by exec(2), which no pidfd shows. (A child of vfork(2) or posix_spawn(3) closes it at its exec; a
-/// child of a bare clone(2) keeps it.) `fd` must stay open until keep_in_fork_children(). Thread-safe.
+/// lives on, and even by exec(2), which no pidfd shows. (A child of vfork(2) or posix_spawn(3) closes close-on-exec
+/// descriptors at its exec; a child of a bare clone(2) keeps everything.) `fd` must stay open until
+/// keep_in_fork_children(). Thread-safe.
 void drop_in_fork_children(int fd);
 void keep_in_fork_children(int fd) noexcept;
 

@@ -9,7 +9,8 @@
 
 namespace lrpc::shim {
 
-/// A caller and an E-stack may be queued on one call word, each with its own bit: no wake-up goes to the other.
+/// A caller and an E-stack may both be queued on a call word for a moment. Each waits with its own bit, so a wake-up
+/// for one never goes to the other.
 enum class Sleeper : std::uint32_t { caller = 1, estack = 2 };
 
 enum class Wake : std::uint8_t { woken, changed, timed_out, interrupted };
@@ -19,7 +20,8 @@ enum class Wake : std::uint8_t { woken, changed, timed_out, interrupted };
 Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleeper who,
                 std::chrono::nanoseconds limit) noexcept;
 /// An honest domain has one sleeper of each kind on a word, or, while one-way calls have all A-stacks, its threads that
-/// wait for the first of these. A dishonest one may have any number, each of which takes the waker half a microsecond.
+/// wait for the first of these. A dishonest one may have any number, and each takes the waker half a microsecond; so no
+/// more than these are woken.
 inline constexpr int kMostSleepers = 1024;
 /// Wakes the sleepers of one kind on the word, at most kMostSleepers.
 void futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept;

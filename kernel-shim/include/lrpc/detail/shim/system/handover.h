@@ -48,7 +48,8 @@ inline void take_over(void* place) noexcept {
   if (has_thread_sanitizer()) __tsan_acquire(place);
 }
 
-// For functions that use the library's own records: only its own builds, where all is instrumented, check them.
+// For functions that use the library's own records: they are checked only in the library's own builds, where all code
+// is instrumented.
 #if defined(LRPC_THREAD_SANITIZER)
 #define LRPC_OF_THE_RUNTIME [[gnu::no_sanitize_thread]]
 #else

@@ -26,8 +26,9 @@ namespace lrpc::shim {
 inline constexpr std::uint16_t kNoProcessor = 0xffff;
 [[nodiscard]] constexpr bool is_processor(std::uint16_t number) noexcept { return number < CPU_SETSIZE; }
 
-/// The processor on which this thread runs, or no processor's number; a hint, perhaps out of date at once. Two loads,
-/// no system call: the kernel keeps the number in the restartable-sequence area (rseq(2); glibc registers it).
+/// The processor on which this thread runs, or no processor's number. Two loads, no system call: the kernel keeps the
+/// number up to date in the restartable-sequence area (rseq(2); glibc registers it). The result may be out of date at
+/// once: it is a hint.
 [[nodiscard]] inline std::uint16_t current_processor() noexcept {
 #ifdef RSEQ_SIG
   // The low half is enough: -1 or -2, not registered (glibc.pthread.rseq=0, valgrind), is larger than any processor.

@@ -1,5 +1,6 @@
 // io_uring rings with few permitted operations: a seccomp filter does not see a ring's requests, so the ring itself
-// must refuse them. By bare system calls: Debian 12's liburing declares functions for them, but does not export them.
+// must refuse them. This file makes the system calls itself: Debian 12's liburing declares functions for them, but does
+// not export them.
 #pragma once
 
 #include <linux/io_uring.h>
@@ -14,8 +15,9 @@
 
 namespace lrpc::shim {
 
-/// Hold it while you make or close a ring, whose addresses any thread's next ring may get. The kernel orders the two,
-/// but a race detector does not know that: liburing maps and unmaps by bare system calls.
+/// Hold it while you make or close a ring. The next ring, of any thread, may get the addresses of a ring that was
+/// closed. The kernel orders the two, but a race detector does not know that: liburing maps and unmaps by bare system
+/// calls.
 [[nodiscard]] inline std::mutex& ring_addresses() noexcept {
   static std::mutex mutex;
   return mutex;
@@ -28,7 +30,8 @@ struct RingRestrictions {
   std::uint8_t flags = 0;                      ///< IOSQE_*, which its requests may have.
 };
 
-/// Restricts a ring made with IORING_SETUP_R_DISABLED and not yet enabled. 0, or an errno: E2BIG for more than 16 rows.
+/// Restricts a ring that was made with IORING_SETUP_R_DISABLED and is not enabled yet. 0, or an errno: E2BIG if there
+/// are more than 16 rows.
 [[nodiscard]] inline int restrict_ring(int ring, const RingRestrictions& allowed) noexcept {
   std::array<io_uring_restriction, 16> rows{};
   std::size_t count = 0;

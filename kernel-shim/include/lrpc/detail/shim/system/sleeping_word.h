@@ -11,8 +11,9 @@
 namespace lrpc::shim {
 
 /// Counts news; one bit of the word says that it is stopped. A waiting thread looks at the word (P2), then for the news
-/// themselves, then sleeps on the value that it has seen (P3). It does not sleep through a raise() or stop() after its
-/// look, nor on a stopped word. If several sleep on it, one that was woken and takes no news must raise again.
+/// themselves, then sleeps on the value that it has seen (P3). It does not sleep through a raise() or stop() that comes
+/// after its look, and never sleeps on a stopped word. If several threads sleep on it, one that was woken and does not
+/// take the news must raise again.
 ///
 /// Thread-safe. All is sequentially consistent, except for changed_since(), which orders nothing. Not for a word that
 /// is itself the news (CancellationWord, netrpc's HandlerThreads): such a word counts nothing.

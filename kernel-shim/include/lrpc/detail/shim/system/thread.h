@@ -18,13 +18,16 @@ struct Scheduling {
   int priority = 0;  ///< 1 to 99 with fifo and round_robin, otherwise 0.
   int nice = 0;      ///< -20 to 19 with normal and batch, otherwise 0.
 };
-/// Schedules the calling thread so. Errors: invalid_argument, not_permitted (RLIMIT_RTPRIO, RLIMIT_NICE).
+/// Schedules the calling thread like that. Errors: invalid_argument (no such priority or niceness), not_permitted
+/// (RLIMIT_RTPRIO, RLIMIT_NICE).
 Status schedule_this_thread(const Scheduling& scheduling);
-/// Whether a thread of this process can be scheduled so. Tries it with a new thread, and waits for its end.
+/// Whether a thread of this process can be scheduled like that. Tries it with a new thread, and waits until that has
+/// ended.
 Status can_schedule(const Scheduling& scheduling);
 
 /// One thread. It blocks signals to the process, so that no handler of the program interrupts it; its own faults reach
-/// their handlers. The program's code that it runs cannot cancel it. Nothing throws: start() returns an error.
+/// their handlers. The program's code that it runs cannot cancel it. Nothing throws: start() returns an error if there
+/// can be no thread.
 ///
 /// Not thread-safe. Precondition of its destruction: not running(). A forked child needs no join().
 class Thread {

@@ -44,14 +44,16 @@ class Watcher {
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();  ///< Stops and joins the thread; must not run on it.
 
-  /// Starts the thread now, not with the first watch: for a caller that must wait anyway. Throws std::bad_alloc.
+  /// Starts the thread now, not with the first watch: for a caller that is about to wait for a peer anyway. Throws
+  /// std::bad_alloc.
   Status start();
   /// Calls `callback` on the watcher's thread while `fd` is in the state of `what` (level-triggered). Does not own
   /// `fd`, which must stay open until unwatch() has returned. The callback may throw std::bad_alloc and nothing else;
   /// then it is called again after a pause, while `fd` is still in that state. Throws std::bad_alloc; then nothing is
   /// watched.
   Result<Id> watch(int fd, Callback callback, User user = {}, For what = For::news);
-  /// When this has returned, no callback of `id` runs, except the one from which this was called. 0: does nothing.
+  /// When this has returned, no callback of `id` runs any more, except the one from which this was called. 0 is no
+  /// watch: does nothing.
   void unwatch(Id id);
   /// Work that can be posted again and again, even where nothing may fail: the memory for that is allocated at the
   /// beginning. The work may throw std::bad_alloc and nothing else; then it runs again after a pause. The task may be
@@ -66,8 +68,9 @@ class Watcher {
     struct Work;
     std::shared_ptr<Work> work_;
   };
-  /// Runs the task's work once on the watcher's thread, after `delay_ms` milliseconds. If it was posted before and has
-  /// not begun, it runs once, at the earlier time. False: this is a forked child, or the thread could not be started.
+  /// Runs the task's work once on the watcher's thread, after `delay_ms` milliseconds. If the task was posted before
+  /// and has not begun to run, it runs once, at the earlier time. False: this is a forked child, or the thread could
+  /// not be started.
   bool post(const Task& task, std::uint32_t delay_ms = 0) noexcept;
   [[nodiscard]] bool on_watcher_thread() const noexcept;
   /// True in a forked child, where the thread does not exist.

@@ -54,7 +54,8 @@ struct SealedDescription {
   std::string variable;
 };
 Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, const Bound& bound);
-/// The reverse, in the program: takes and closes the descriptors in `variable`. bad_message: they are no description.
+/// The reverse, in the program: takes and closes the descriptors that `variable` names. bad_message if they are not
+/// such a description.
 Result<SealedBinding> read_sealed_binding(const std::string& variable);
 
 // ---- The server's half ----
@@ -76,7 +77,8 @@ class TrapListener {
   /// none.
   [[nodiscard]] bool wait(int wake, int gone) noexcept;
   /// Receives the trap that wait() announced; false if it has vanished (its caller was interrupted). Does not block,
-  /// unless another holder of the listener took the trap: then until the next trap or the end of the sealed domain.
+  /// unless another holder of the listener took the trap: then it blocks until the next trap or the end of the sealed
+  /// domain.
   [[nodiscard]] bool receive(Trap& trap) noexcept;
   /// Lets the caller continue: its trap returns 0 or -`error`.
   void answer(const Trap& trap, int error) noexcept;
@@ -85,7 +87,8 @@ class TrapListener {
 
  private:
   explicit TrapListener(UniqueFd fd) : fd_(std::move(fd)) {}
-  /// Forked children do not hold it: a surviving one would keep the sealed domain's trapped caller waiting.
+  /// Forked children do not hold it: one that outlives this process would keep the sealed domain's trapped caller
+  /// waiting.
   FdNotForChildren fd_;
   /// Longer than the structure in this header: the kernel's may be longer.
   alignas(8) std::array<std::byte, 256> received_{};
