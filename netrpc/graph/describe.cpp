@@ -221,8 +221,8 @@ class Checker {
     return gives;
   }
 
-  /// Where a peer of a protocol below is a host and a port, reports an error unless the kind is transparent, tells ports
-  /// apart, or identifies hosts without being told their ports.
+  /// Where a peer of a protocol below is a host and a port, reports an error unless the kind is transparent, tells
+  /// ports apart, or identifies hosts without being told their ports.
   void check_ports(const GraphStatement& statement, const ProtocolKind& kind) {
     for (const GraphStatement::Lower& lower : statement.below) {
       const auto known = known_.find(lower.name);

@@ -63,6 +63,7 @@ const TypeRow& row_of(OptionType type) noexcept {
        [](std::string_view it) { return parse_duration(it).has_value(); }},
       {"list", "a list such as [10.0.0.1, 10.0.0.2]", kAny},
   }};
+  static_assert(kRows.size() == static_cast<std::size_t>(OptionType::list) + 1);
   return kRows[static_cast<std::size_t>(type)];
 }
 

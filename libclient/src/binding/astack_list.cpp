@@ -9,8 +9,8 @@ namespace lrpc::client {
 
 namespace {
 
-/// Each living thread has a number of its own, as long as there are any, until it ends. What is leased under a number
-/// passes to the number's next owner. The bits of the numbers that threads have:
+/// One bit for each number that a thread has. Each living thread has one of its own, as long as there are any, until it
+/// ends. What is leased under a number passes to the number's next owner.
 constinit std::atomic<std::uint32_t> used_numbers{0};
 
 unsigned acquire_number() noexcept {
@@ -23,7 +23,7 @@ unsigned acquire_number() noexcept {
   return kLeasingThreads;
 }
 
-/// In that form; none for a thread without a number.
+/// Its bit in used_numbers; 0 for a thread without a number.
 std::uint32_t bit_of(unsigned number) noexcept { return number < kLeasingThreads ? 1U << number : 0U; }
 
 void give_number_back(void* /*marked*/) noexcept {

@@ -254,6 +254,7 @@ void BindingObject::return_unused() {
 
 void BindingObject::trim() {
   if (has_been_let_go()) return;
+  // Before tails_used_ is cleared: then trim_delay_ms_ is another thread's.
   const std::uint32_t next = std::min(2 * trim_delay_ms_, kLongestTrimDelayMs);
   std::vector<shim::LinkageRecord*> idle;
   idle.reserve(records_.size() + (secondary_ != nullptr ? secondary_->count() : 0));

@@ -178,7 +178,7 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
     const auto is_here = [&](const LinkageRecord* record) {
       return record->index >= records_.first() && records_.place_of(*record) == place;
     };
-    std::uint64_t used = 0;
+    std::uint64_t used = 0;  // how often its A-stacks were used so far, if all of them are idle
     for (const LinkageRecord* record : idle) used += is_here(record) ? record->generation() : 0;
     if (std::ranges::count_if(idle, is_here) != one.count) used = kInUse;
     const std::uint64_t before = std::exchange(one.used, used);

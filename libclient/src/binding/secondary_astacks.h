@@ -16,8 +16,8 @@
 
 namespace lrpc::client {
 
-/// The secondary regions of one Binding Object, which owns this. Thread-safe. Its destruction, not while calls are
-/// outstanding, hangs up every line.
+/// The secondary regions of one Binding Object, which owns this. Thread-safe. Its destruction hangs up
+/// every line. Precondition: no calls are outstanding.
 ///
 /// At most one request is under way at a time, whatever the class. A caller that finds all A-stacks in use calls
 /// look(), which asks or looks for the answer. The caller waits for the clerk no longer than it would for an A-stack.

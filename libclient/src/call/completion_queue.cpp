@@ -205,7 +205,7 @@ void CompletionQueue::sleep_on_words() {
     std::chrono::nanoseconds limit = idle      ? std::chrono::nanoseconds(-1)
                                      : crowded ? std::chrono::nanoseconds(kCrowdedLook)
                                                : std::chrono::nanoseconds(shim::kBoundedSleep);
-    if (nearest != Clock::time_point::max())  // not if idle
+    if (nearest != Clock::time_point::max())  // then a call's word is waited for: not idle
       limit = std::min<std::chrono::nanoseconds>(limit, std::max(nearest - Clock::now(), Clock::duration::zero()));
     (void)shim::futex_wait_any(waits_, limit);  // P3
   }

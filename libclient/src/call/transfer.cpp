@@ -250,6 +250,7 @@ void quarantine_astack(BindingObject& binding, LinkageRecord& linkage) noexcept 
 
 Errc Call::failure(std::uint16_t status) noexcept {
   const auto code = static_cast<Errc>(status & ~(shim::call_status::kFailed | shim::call_status::kTold));
+  // All that a server may say but call_failed, which is the rest.
   for (const Errc known : {Errc::call_aborted, Errc::call_cancelled, Errc::call_lost, Errc::binding_revoked,
                            Errc::bad_procedure, Errc::argument_out_of_range, Errc::argument_too_long, Errc::bad_handle,
                            Errc::exception_escaped, Errc::bad_result, Errc::limit_reached, Errc::message_too_long,

@@ -15,10 +15,10 @@ namespace lrpc::client {
 /// Whether, after this error, another host may accept, or the same one later: the error concerns that host or the path
 /// to it, or is temporary.
 [[nodiscard]] constexpr bool next_host_may_do(Errc code) noexcept {
-  for (const Errc one :  // name_unknown: withdrawn meanwhile
-       {Errc::remote_unavailable, Errc::name_unknown, Errc::interface_mismatch, Errc::version_mismatch,
-        Errc::hash_mismatch, Errc::not_permitted, Errc::timed_out, Errc::peer_gone, Errc::limit_reached,
-        Errc::message_too_long, Errc::bad_message}) {
+  // name_unknown: withdrawn meanwhile
+  for (const Errc one : {Errc::remote_unavailable, Errc::name_unknown, Errc::interface_mismatch, Errc::version_mismatch,
+                         Errc::hash_mismatch, Errc::not_permitted, Errc::timed_out, Errc::peer_gone,
+                         Errc::limit_reached, Errc::message_too_long, Errc::bad_message}) {
     if (code == one) return true;
   }
   return false;

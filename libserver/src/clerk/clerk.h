@@ -38,6 +38,7 @@ class Clerk {
   Clerk(const Clerk&) = delete;
   Clerk& operator=(const Clerk&) = delete;
 
+  /// Not in a forked child, nor is withdraw(): Server checks that.
   Result<ExportId> export_interface(std::string name, std::shared_ptr<ServedInterface> interface);
   Status withdraw(ExportId id);
   /// Tells the nameserver's allocator, if there is one, that this server has calls to poll for. On the watcher's

@@ -244,6 +244,7 @@ void Allocator::displace() {
 /// The least active holder among the users over their share, if there are any; otherwise among all.
 Allocator::Domain* Allocator::weakest_holder() {
   Domain* weakest = nullptr;
+  // False is less than true: users over their share come first.
   const auto rank = [this](const Domain& domain) { return std::pair(held_by_[domain.user] <= share_, domain.score); };
   for (auto& [id, domain] : domains_)
     if (domain.granted.value_or(false) && (weakest == nullptr || rank(domain) < rank(*weakest))) weakest = &domain;

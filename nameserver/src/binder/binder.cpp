@@ -95,9 +95,9 @@ void Binder::wait_for_name(ImportId id, Import& import) {
   auto wait = *import.deadline - Clock::now();
   // If the name exists, the import only waits for its turn, and each turn is bounded.
   if (server != nullptr) wait = std::max<Clock::duration>(wait, options_.bind_timeout);
-  import.timer = loop_.after(wait, [this, id] { on_time_over(id);
-});
-}  // namespace lrpc::nameserver
+  const auto over = [this, id] { on_time_over(id); };  // clang-format 14 breaks it where it is an argument
+  import.timer = loop_.after(wait, over);
+}
 
 /// Called when the name or its server has gone. If the import has time left, it waits for the next server that exports
 /// the name, and the result is true; else it is answered with `late`.

@@ -84,6 +84,7 @@ class Peers {
   void look_for_unread_soon();
   void set_unread_look();
   [[nodiscard]] bool look_for_unread();
+  /// Logs why, and dooms it.
   void disconnect(Connection& peer, const char* why);
   void leave_alone(Connection& peer);
 

@@ -34,6 +34,7 @@ struct QuotaName {
   std::uint64_t UserQuota::*limit;
 };
 inline constexpr std::size_t kQuotas = 7;
+/// In the order of Quota.
 inline constexpr std::array<QuotaName, kQuotas> kQuotaNames{{
     {"connections", "connections to the nameserver", &UserQuota::connections},
     {"names", "names exported", &UserQuota::names},

@@ -26,7 +26,7 @@ constexpr netrpc::Duration kForget = std::chrono::seconds(60);
 constexpr netrpc::Duration kLook = std::chrono::seconds(5);
 /// Replies up to this size are copied into a small buffer: they are kept until they are acknowledged.
 constexpr std::size_t kSmallReply = 1500;
-/// With command 0: all of them.
+/// Command 0: all commands.
 constexpr netrpc::ParticipantSet kAnyone{.protocol = netrpc::protocol_numbers::kNetworkPath, .local = {}, .remote = {}};
 
 /// A refusal that a peer has sent.

@@ -254,7 +254,7 @@ bool AuthProtocol::may_nudge() noexcept {
   const std::int64_t earned = (host().now() - nudges_counted_) / kNudgeInterval;
   nudges_ = std::min(kNudges, nudges_ + earned);
   nudges_counted_ += earned * kNudgeInterval;
-  if (nudges_ == 0) return false;
+  if (nudges_ <= 0) return false;
   --nudges_;
   return true;
 }

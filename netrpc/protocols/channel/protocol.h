@@ -115,7 +115,9 @@ class ClientChannel final : public Session {
   /// A packet for this channel has arrived from the server; `message` is its data without padding.
   void pop(const ChannelHeader& header, Message&& message) noexcept;
 
+  /// The peer's life has become known.
   void peer_known() noexcept;
+  /// The peer has begun another life.
   void peer_rebooted() noexcept;
 
   std::size_t place = 0;  ///< Index in the peer's `clients`.
@@ -290,7 +292,7 @@ class ChannelProtocol final : public Protocol {
   /// so that nothing has to be remembered of closed channels.
   std::uint64_t next_sequence_;
   std::size_t kept_ = 0;                               ///< Bytes of buffers of kept replies.
-  Queue<ServerChannel, &ServerChannel::link> unused_;  ///< The channels that are not executing.
+  Queue<ServerChannel, &ServerChannel::link> unused_;  ///< Those not executing, the longest unused first.
   // Ages are counted in sweeps, so that the server need not read the clock for each request.
   Duration sweep_period_;
   /// For how many sweeps a channel is remembered after its last event. An in-progress that was sent before the

@@ -77,6 +77,7 @@ void ServerChannel::reply(Message message) noexcept {
 void ServerChannel::push_reply(Session* way, Message&& message) noexcept {
   ++channels().counted.sent;
   if (way != nullptr && way->push(std::move(message)) != Errc::message_too_long) return;
+  if (peer_ == nullptr || state_ == State::executing) return;  // meanwhile dropped, or at the next request
   let_go_of_reply();
   state_ = State::too_long;
   send(flags::kFail, Errc::message_too_long);

@@ -22,7 +22,7 @@ class Fault final : public TransparentProtocol {
         corrupt_(parts.options.rate("corrupt", 0)),
         delay_(parts.options.duration("delay", {})),
         hold_(parts.options.duration("hold", std::chrono::milliseconds(1))),
-        on_push_(parts.options.text("on") != "demux"),
+        on_push_(parts.options.text("on") != "demux"),  // not given: both
         on_demux_(parts.options.text("on") != "push"),
         most_(parts.options.number("most", 1024)),
         state_(parts.options.number("seed", 0)) {

@@ -53,9 +53,9 @@ Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& partic
     peer = &peers_.bind({this->host().hash_seed(), host}, std::make_unique<ClientPeer>(*this, host, std::move(*lower)));
     start_sweeping();
   }
-  auto* const session = new ClientSession(*this, high, participants, **peer);
-  sessions_.bind(key, session);
-  return SessionRef(session);
+  SessionRef session(new ClientSession(*this, high, participants, **peer));
+  sessions_.bind(key, static_cast<ClientSession*>(session.get()));
+  return session;
 }
 
 /// Clients need it, too: a peer's answer may come by another path than this host's packets (VIP).

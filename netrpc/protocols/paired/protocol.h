@@ -179,7 +179,7 @@ class ServerEnd final : public End {
   [[nodiscard]] std::uint64_t conversation() const noexcept { return conversation_; }
   /// The protocol drops this end: it sends nothing any more, and nothing arrives for it.
   void vanish() noexcept {
-    broken();
+    broken();  // sends nothing
     executing_ = false;
     lower_ = {};
   }

@@ -55,11 +55,12 @@ struct Header {
     writer.put(static_cast<std::uint8_t>(count), std::uint8_t{0}, protocol, group, id.host, id.life, id.sequence);
     for (const Mark& mark : all()) writer.put(mark.host, mark.life, mark.sequence);
   }
-  /// The header of a packet, which stays as it is. Null: it is malformed.
+  /// As decode(); `packet` stays as it is.
   [[nodiscard]] static std::optional<Header> of(const Message& packet) noexcept {
     std::array<std::byte, kMost> bytes;
     return decode(std::span(bytes).first(packet.copy_to(bytes)));
   }
+  /// Null: it is malformed.
   [[nodiscard]] static std::optional<Header> decode(std::span<const std::byte> from) noexcept {
     if (from.size() < kFixed) return {};
     WireReader reader(from.data());

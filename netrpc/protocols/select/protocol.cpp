@@ -14,6 +14,7 @@ namespace {
 constexpr std::array kOutcomes{Errc::ok,          Errc::bad_procedure,    Errc::limit_reached,
                                Errc::call_failed, Errc::host_unreachable, Errc::host_unreachable,
                                Errc::call_lost};
+static_assert(kOutcomes.size() == SelectHeader::kLost + 1);
 
 /// Takes the header off a reply. CHANNEL has paired it with its request already.
 Errc unwrap(Message& reply) noexcept {

@@ -21,7 +21,7 @@ constexpr Duration kGather = 1ms;
 /// A full table is searched for expired entries at most once in this time, however many new hosts need room.
 constexpr Duration kSearch = 1s;
 
-constexpr ParticipantSet kEnabled{protocol_numbers::kVipHosts, {}, {}};
+constexpr ParticipantSet kBelow{protocol_numbers::kVipHosts, {}, {}};
 
 class VipHostsProtocol final : public Protocol {
  public:
@@ -32,16 +32,16 @@ class VipHostsProtocol final : public Protocol {
         say_([this] { broadcast(); }),
         expire_([this] { forget_expired(); }) {}
   ~VipHostsProtocol() override {
-    if (everybody_) ethernet_.open_disable(*this, kEnabled);
+    if (everybody_) ethernet_.open_disable(*this, kBelow);
   }
 
   [[nodiscard]] Status start() {
-    ParticipantSet everybody = kEnabled;
+    ParticipantSet everybody = kBelow;
     everybody.local.host = host().address();
     everybody.remote.ethernet = kEthernetBroadcast;
     auto session = ethernet_.open(*this, everybody);
     if (!session) return session.error();
-    if (auto enabled = ethernet_.open_enable(*this, kEnabled); !enabled) return enabled;
+    if (auto enabled = ethernet_.open_enable(*this, kBelow); !enabled) return enabled;
     everybody_ = std::move(*session);
     host().events().schedule(say_, kGather);
     return {};

@@ -10,6 +10,8 @@ std::string_view describe(TokenKind kind) {
   // In the order of TokenKind, from arrow on.
   constexpr std::string_view kMarks[] = {"'->'", "'..'", "'.'", "'-'", "'='", "':'", "';'", "','",
                                          "'{'",  "'}'",  "'('", "')'", "'['", "']'", "'<'", "'>'"};
+  static_assert(std::size(kMarks) ==
+                static_cast<std::size_t>(TokenKind::invalid) - static_cast<std::size_t>(TokenKind::arrow));
   switch (kind) {
     case TokenKind::end: return "the end of the file";
     case TokenKind::identifier: return "a name";

@@ -10,7 +10,9 @@ using Clock = std::chrono::steady_clock;
 class SharedWatches::Waiting {
  public:
   Waiting(SharedWatches& all, const std::string& prefix) : all_(all), prefix_(prefix), lock_(all.mutex_) {
-    watch_ = all_.watches_.try_emplace(prefix_, std::make_shared<Watch>()).first->second;
+    auto found = all_.watches_.find(prefix_);
+    if (found == all_.watches_.end()) found = all_.watches_.emplace(prefix_, std::make_shared<Watch>()).first;
+    watch_ = found->second;
     ++watch_->waiting;
   }
   Waiting(const Waiting&) = delete;

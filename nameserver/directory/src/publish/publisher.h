@@ -20,7 +20,7 @@
 namespace lrpc::directory {
 
 /// Makes the request of `step`, unless it is to wait, and tells `policy` when it has succeeded. `ttl`: that of the
-/// policy. Errors: those of Etcd, of which the policy knows nothing yet.
+/// policy. Errors: those of Etcd; then call `policy.failed()`.
 Status carry_out(const PublisherPolicy::Step& step, PublisherPolicy& policy, Etcd& etcd, std::chrono::seconds ttl);
 
 struct PublisherOptions {

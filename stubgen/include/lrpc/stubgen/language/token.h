@@ -10,6 +10,7 @@
 
 namespace lrpc::stubgen {
 
+/// From arrow to greater in the order of the tables of token.cpp and lexer.cpp.
 enum class TokenKind : std::uint8_t {
   end,           ///< The end of the file.
   identifier,    ///< Names and all words of the language: a word is reserved only where it has a meaning.
