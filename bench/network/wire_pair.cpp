@@ -45,7 +45,7 @@ Status WirePair::compose(End& end, const netrpc::test::Namespace& where, HostAdd
       end.graph.emplace(std::move(*composed));
       end.user = std::make_unique<StackUser>(*end.host, server);
       if (server && end.graph->find("user") == nullptr) {
-        const Status enabled = end.graph->find("top")->open_enable(*end.user, bench_participants(address, {}));
+        Status enabled = end.graph->find("top")->open_enable(*end.user, bench_participants(address, {}));
         if (!enabled) return enabled;
       }
     }
