@@ -180,6 +180,16 @@ class TwoMachines : public ::testing::Test {
   static void expect_said(const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   }
+  /// Imports until it is refused with this reason: on a busy machine the host may at first seem silent.
+  void expect_import_refused(const std::string& reason) {
+    Result<Conformance::Client> refused = import();
+    EXPECT_TRUE(eventually([&] {
+      if (!refused && refused.error().text.find(reason) != std::string::npos) return true;
+      refused = import();
+      return false;
+    })) << (refused ? "imported" : refused.error().text);
+    EXPECT_EQ(refused.code(), Errc::remote_unavailable);
+  }
   static void expect_logged(const Machine& machine, const std::string& part) {
     EXPECT_TRUE(eventually([&] { return machine.log().find(part) != std::string::npos; })) << part << "\n"
                                                                                            << machine.log();
