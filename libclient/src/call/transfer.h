@@ -25,14 +25,14 @@ class Waiting;
 shim::Wake sleep_for_return(const BindingObject& binding, shim::LinkageRecord& linkage, const Waiting& waiting,
                             std::chrono::nanoseconds limit) noexcept;
 
-/// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call status;
-/// marks the linkage quarantined if the A-stack must not go back. `lent`: a guest has the call, so the E-stack has not
-/// been woken; it is woken after kLendMicroseconds (H13).
+/// 5 · sleeps until the rung call has returned, its deadline has passed or the server is gone. Returns the call
+/// status; marks the linkage quarantined if the A-stack must not go back. `lent`: a guest has the call, so the E-stack
+/// has not been woken; it is woken after kLendMicroseconds (H13).
 [[nodiscard]] std::uint16_t sleep_until_returned(BindingObject& binding, shim::LinkageRecord& linkage,
                                                  bool lent = false) noexcept;
 
-/// 4 and 5 · the trap gate (transfer_trap.cpp): rings and traps; returns the call status. `rung`: the word already says
-/// CALLED.
+/// 4 and 5 · the trap gate (transfer_trap.cpp): rings and traps; returns the call status. `rung`: the word already
+/// says CALLED.
 std::uint16_t transfer_trap(BindingObject& binding, shim::LinkageRecord& linkage, shim::CallWord called,
                             bool rung) noexcept;
 
