@@ -58,8 +58,7 @@ Status SimDevice::open_enable(Protocol& high, const ParticipantSet& participants
 }
 
 void SimDevice::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve(participants.protocol);
-  if (known != nullptr && *known == &high) enabled_.unbind(participants.protocol);
+  enabled_.unbind(participants.protocol, &high);
 }
 
 Errc SimDevice::control(control::Request& request) noexcept {

@@ -262,9 +262,7 @@ void Neighbours::remember(HostAddress host, const EthernetAddress& ethernet) noe
 void Neighbours::forget(HostAddress host) noexcept {
   const Known* const known = hosts_.resolve(key(host));
   if (known == nullptr) return;
-  const EthernetKey of_host = key(known->ethernet);
-  const HostAddress* const same = ethernets_.resolve(of_host);
-  if (same != nullptr && *same == host) ethernets_.unbind(of_host);
+  ethernets_.unbind(key(known->ethernet), host);
   hosts_.unbind(key(host));
   ++changes_;
 }

@@ -76,9 +76,7 @@ Status Monolithic::open_enable(Protocol& high, const ParticipantSet& participant
 }
 
 void Monolithic::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  const std::uint16_t key = participants.local.command;
-  Protocol** const server = enabled_.resolve(key);
-  if (server != nullptr && *server == &high) enabled_.unbind(key);
+  enabled_.unbind(participants.local.command, &high);
 }
 
 void Monolithic::demux(Session& lower, Message message) noexcept {

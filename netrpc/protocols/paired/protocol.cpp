@@ -71,10 +71,7 @@ Status PairedProtocol::open_enable(Protocol& high, const ParticipantSet& partici
 }
 
 void PairedProtocol::open_disable(Protocol& high, const ParticipantSet& participants) noexcept {
-  Protocol** const known = enabled_.resolve(participants.protocol);
-  if (known == nullptr || *known != &high) return;
-  enabled_.unbind(participants.protocol);
-  if (enabled_.empty()) below_.open_disable(*this, kBelow);
+  if (enabled_.unbind(participants.protocol, &high) && enabled_.empty()) below_.open_disable(*this, kBelow);
 }
 
 // ---- what arrives ----

@@ -36,9 +36,7 @@ class Psync final : public Protocol {
     return life;
   }
   void ended(const Conversation& conversation) noexcept {
-    const Key key = key_of(conversation.participants());
-    Conversation** const known = conversations_.resolve(key);
-    if (known != nullptr && *known == &conversation) conversations_.unbind(key);
+    conversations_.unbind(key_of(conversation.participants()), &conversation);
   }
   [[nodiscard]] control::Statistics& statistics() noexcept { return counted; }
 

@@ -95,11 +95,7 @@ class SunSelect final : public ReplyLayer {
   void open_disable(Protocol& high, const ParticipantSet& participants) noexcept override {
     Participant local = participants.local;
     if (!name_procedure(local, false)) return;
-    const auto key = ProcedureKey::of(local);
-    Protocol** const known = servers_.resolve(key);
-    if (known == nullptr || *known != &high) return;
-    servers_.unbind(key);
-    if (servers_.empty()) below().open_disable(*this, {});
+    if (servers_.unbind(ProcedureKey::of(local), &high) && servers_.empty()) below().open_disable(*this, {});
   }
   void call_demux(Session& lower, Message request) noexcept override {
     ParticipantSet participants = lower.participants();

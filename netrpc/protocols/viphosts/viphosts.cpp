@@ -166,10 +166,7 @@ class VipHostsProtocol final : public Protocol {
         say_, period - spread / 2 + Duration(host().random() % static_cast<std::uint64_t>(spread.count())));
   }
   /// `host` does not have `ethernet` any more. Another host may have it by now.
-  void release(const EthernetAddress& ethernet, HostAddress host) noexcept {
-    const HostAddress* const owner = by_ethernet_.resolve(key(ethernet));
-    if (owner != nullptr && *owner == host) by_ethernet_.unbind(key(ethernet));
-  }
+  void release(const EthernetAddress& ethernet, HostAddress host) noexcept { by_ethernet_.unbind(key(ethernet), host); }
   void forget(HostAddress host) noexcept {
     const Entry* const entry = table_.resolve(key(host));
     if (entry == nullptr) return;
