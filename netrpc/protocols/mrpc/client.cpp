@@ -75,7 +75,7 @@ void ClientPeer::call(std::uint16_t command, Message request, Transaction& trans
   const Time now = mrpc_.host().now();
   transaction.deadline = deadline_after(now, timeout);
   used = true;
-  if (!ready_ || free_ == 0 || first_waiting_ != nullptr) [[unlikely]]
+  if (!ready_ || free_ == 0 || !waiting_.empty()) [[unlikely]]
     return wait(command, std::move(request), transaction, now);
   start(command, std::move(request), transaction, now);
 }
@@ -296,7 +296,7 @@ void ClientPeer::finish(ClientChannel& channel, Errc outcome, Message&& reply) n
   if (outcome != Errc::ok) ++mrpc_.counters().failed;
   const Keep keep(this);  // completed() may release the last session, and sweep
   transaction.completed(outcome, std::move(reply));
-  if (first_waiting_ != nullptr) start_waiting();
+  if (!waiting_.empty()) start_waiting();
 }
 
 }  // namespace lrpc::netrpc::mrpc

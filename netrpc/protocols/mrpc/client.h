@@ -11,6 +11,7 @@
 #include "netrpc/src/lazy_event.h"
 #include "netrpc/src/round_trip.h"
 #include "netrpc/src/silence.h"
+#include "netrpc/src/waiting_calls.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -75,9 +76,7 @@ class ClientPeer {
   /// Asks again how much one packet carries, if a path to the host has changed.
   void look_at_path() noexcept;
   [[nodiscard]] const RetryTimer& round_trip() const noexcept { return round_trips_[0]; }
-  [[nodiscard]] bool idle() const noexcept {
-    return references_ == 0 && free_ == all_free_ && first_waiting_ == nullptr;
-  }
+  [[nodiscard]] bool idle() const noexcept { return references_ == 0 && free_ == all_free_ && waiting_.empty(); }
 
   bool used = true;  ///< It was used since the last sweep.
 
@@ -93,12 +92,6 @@ class ClientPeer {
   void wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept;
   /// Starts waiting calls as long as channels are free; queries the peer's life if they wait for that.
   void start_waiting() noexcept;
-  void unlink(Transaction* before, Transaction& transaction) noexcept {
-    (before == nullptr ? first_waiting_ : before->next_waiting) = transaction.next_waiting;
-    if (last_waiting_ == &transaction) last_waiting_ = before;
-    transaction.next_waiting = nullptr;
-    --waiting_;
-  }
   void release(ClientChannel& channel) noexcept {
     channel.transaction = nullptr;
     channel.request.whole.clear();
@@ -152,9 +145,7 @@ class ClientPeer {
   std::uint64_t all_free_;
   std::array<RetryTimer, 2> round_trips_;  ///< Of calls of one packet, and of larger ones: the step function.
   std::array<std::unique_ptr<ClientChannel>, kMaxChannels> channels_;
-  Transaction* first_waiting_ = nullptr;  ///< First come, first served. Each request has its command in front.
-  Transaction* last_waiting_ = nullptr;
-  std::size_t waiting_ = 0;
+  WaitingCalls waiting_;   ///< Each request has its command in front.
   bool serving_ = false;   ///< start_waiting() is running.
   bool querying_ = false;  ///< A query is under way. Its timer is waiting_timer_.
   std::uint32_t query_number_ = 0;

@@ -6,18 +6,14 @@
 namespace lrpc::netrpc::mrpc {
 
 void ClientPeer::wait(std::uint16_t command, Message&& request, Transaction& transaction, Time now) noexcept {
-  if (waiting_ >= mrpc_.settings().queue) [[unlikely]] {
+  if (waiting_.size() >= mrpc_.settings().queue) [[unlikely]] {
     ++mrpc_.counters().failed;
     return transaction.completed(Errc::limit_reached, {});
   }
   std::byte* const in_front = request.push(sizeof command);
   if (in_front == nullptr) return transaction.completed(Errc::limit_reached, {});
   WireWriter(in_front).put(command);
-  transaction.waiting_request = std::move(request);
-  transaction.next_waiting = nullptr;
-  (first_waiting_ == nullptr ? first_waiting_ : last_waiting_->next_waiting) = &transaction;
-  last_waiting_ = &transaction;
-  ++waiting_;
+  waiting_.add(transaction, std::move(request));
   waiting_timer_.run_by(mrpc_.host().events(), now, transaction.deadline);
   if (!ready_ && !querying_) begin_query(now);
 }
@@ -27,10 +23,9 @@ void ClientPeer::start_waiting() noexcept {
     return;  // a call has ended while the loop below was starting it: that loop takes its channel for the next one
   const Keep keep(this);
   serving_ = true;
-  while (first_waiting_ != nullptr && ready_ && free_ != 0) {
-    Transaction& transaction = *first_waiting_;
+  while (!waiting_.empty() && ready_ && free_ != 0) {
+    Transaction& transaction = waiting_.take_first();
     const Time now = mrpc_.host().now();
-    unlink(nullptr, transaction);
     Message request = std::move(transaction.waiting_request);
     if (now >= transaction.deadline) {
       ++mrpc_.counters().failed;
@@ -47,7 +42,7 @@ void ClientPeer::start_waiting() noexcept {
     start(WireReader(command).get<std::uint16_t>(), std::move(request), transaction, now);
   }
   serving_ = false;
-  if (first_waiting_ == nullptr) {
+  if (waiting_.empty()) {
     querying_ = false;
     mrpc_.host().events().cancel(waiting_timer_);
   } else if (!ready_ && !querying_) {
@@ -56,11 +51,7 @@ void ClientPeer::start_waiting() noexcept {
 }
 
 void ClientPeer::cancel(Transaction& transaction) noexcept {
-  for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
-    if (at != &transaction) continue;
-    unlink(before, transaction);
-    return transaction.waiting_request.clear();
-  }
+  if (waiting_.drop(transaction)) return;
   for (const auto& channel : channels_) {
     if (channel == nullptr || channel->transaction != &transaction) continue;
     release(*channel);
@@ -129,44 +120,34 @@ void ClientPeer::on_waiting_timer() noexcept {
   const Keep keep(this);
   const Time now = mrpc_.host().now();
   query_silence_.timer_came(now, waiting_timer_.due());
-  for (Transaction *before = nullptr, *at = first_waiting_; at != nullptr;) {
-    if (at->deadline > now) {
-      before = std::exchange(at, at->next_waiting);
-      continue;
-    }
-    unlink(before, *at);
-    at->waiting_request.clear();
+  // One at a time: completed() may change the queue.
+  while (Transaction* const expired = waiting_.drop_expired(now)) {
     ++mrpc_.counters().failed;
-    at->completed(Errc::call_aborted, {});
-    before = nullptr;  // completed() may have changed the queue
-    at = first_waiting_;
+    expired->completed(Errc::call_aborted, {});
   }
-  if (first_waiting_ == nullptr) {
+  if (waiting_.empty()) {
     querying_ = false;
     return;
   }
   if (querying_ && now >= query_silence_.lasts_until(mrpc_.settings().give_up))
     return fail_waiting(Errc::host_unreachable);
   if (querying_ && now >= query_due_) query(now);
-  Time due = querying_ ? query_due_ : Time::max();
-  for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting) due = std::min(due, at->deadline);
-  waiting_timer_.run_by(mrpc_.host().events(), now, due);
+  const Time query_due = querying_ ? query_due_ : Time::max();
+  waiting_timer_.run_by(mrpc_.host().events(), now, std::min(query_due, waiting_.earliest_deadline()));
 }
 
 /// Ends all waiting calls, because the peer does not answer. Nothing of them has been sent.
 void ClientPeer::fail_waiting(Errc outcome) noexcept {
   const Keep keep(this);
   querying_ = false;
-  std::size_t count = 0;  // not those that completed() adds
-  for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting) ++count;
-  for (; count > 0 && first_waiting_ != nullptr; --count) {
-    Transaction& transaction = *first_waiting_;
-    unlink(nullptr, transaction);
+  // Not those that completed() adds.
+  for (std::size_t count = waiting_.size(); count > 0 && !waiting_.empty(); --count) {
+    Transaction& transaction = waiting_.take_first();
     transaction.waiting_request.clear();
     ++mrpc_.counters().failed;
     transaction.completed(outcome, {});
   }
-  if (first_waiting_ == nullptr) {
+  if (waiting_.empty()) {
     querying_ = false;
     mrpc_.host().events().cancel(waiting_timer_);
   }

@@ -45,17 +45,13 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
   }
   Errc outcome = Errc::ok;
   // Calls that wait already come first.
-  Slot* const slot = first_waiting_ == nullptr ? take_slot(outcome) : nullptr;
+  Slot* const slot = waiting_.empty() ? take_slot(outcome) : nullptr;
   if (slot != nullptr) [[likely]]
     return start(*slot, std::move(request), transaction, deadline);
-  if (outcome == Errc::ok && waiting_ >= queue_ + (slots_.size() - in_use_)) outcome = Errc::limit_reached;
+  if (outcome == Errc::ok && waiting_.size() >= queue_ + (slots_.size() - in_use_)) outcome = Errc::limit_reached;
   if (outcome != Errc::ok) return transaction.completed(outcome, {});
-  transaction.waiting_request = std::move(request);
   transaction.deadline = deadline;
-  transaction.next_waiting = nullptr;
-  (first_waiting_ == nullptr ? first_waiting_ : last_waiting_->next_waiting) = &transaction;
-  last_waiting_ = &transaction;
-  ++waiting_;
+  waiting_.add(transaction, std::move(request));
 }
 
 /// Null with Errc::ok: all are in use.
@@ -112,7 +108,7 @@ void ChannelPool::completed(Slot& slot, Errc outcome, Message&& reply) noexcept 
     outcome = unwrapped(outcome, reply);
     user->completed(outcome, std::move(reply));  // may start the next call
   }
-  if (first_waiting_ != nullptr) [[unlikely]]
+  if (!waiting_.empty()) [[unlikely]]
     serve_waiting();
   --entered_;
 }
@@ -121,60 +117,39 @@ void ChannelPool::serve_waiting() noexcept {
   if (serving_) return;  // a call was completed before call() returned: the loop that is running goes on
   serving_ = true;
   ++entered_;
-  while (first_waiting_ != nullptr) {
-    Transaction& next = *first_waiting_;
-    if (next.deadline <= high_.host().now()) {  // the timer is late
-      unlink_waiting(nullptr, next);
-      next.waiting_request.clear();
-      next.completed(Errc::call_aborted, {});
+  while (!waiting_.empty()) {
+    if (waiting_.first().deadline <= high_.host().now()) {  // the timer is late
+      Transaction& late = waiting_.take_first();
+      late.waiting_request.clear();
+      late.completed(Errc::call_aborted, {});
       continue;
     }
     Errc outcome = Errc::ok;
     Slot* const slot = take_slot(outcome);
     if (slot == nullptr) break;
-    unlink_waiting(nullptr, next);
+    Transaction& next = waiting_.take_first();
     start(*slot, std::move(next.waiting_request), next, next.deadline);
   }
   --entered_;
   serving_ = false;
 }
 
-void ChannelPool::unlink_waiting(Transaction* before, Transaction& transaction) noexcept {
-  (before == nullptr ? first_waiting_ : before->next_waiting) = transaction.next_waiting;
-  if (last_waiting_ == &transaction) last_waiting_ = before;
-  transaction.next_waiting = nullptr;
-  --waiting_;
-}
-
-/// Takes the first waiting call for which `condition` holds out of the queue. Null: there is none.
-template <class Condition>
-Transaction* ChannelPool::take_waiting(Condition condition) noexcept {
-  Transaction* before = nullptr;
-  for (Transaction* at = first_waiting_; at != nullptr; before = at, at = at->next_waiting) {
-    if (!condition(*at)) continue;
-    unlink_waiting(before, *at);
-    at->waiting_request.clear();
-    return at;
-  }
-  return nullptr;
-}
-
 void ChannelPool::cancel(Transaction& transaction) noexcept {
   for (const auto& slot : slots_) {
     if (slot->user != &transaction) continue;
     (void)abandon(*slot);
-    if (free_ == nullptr || first_waiting_ == nullptr) return;
+    if (free_ == nullptr || waiting_.empty()) return;
     // Not here: a call that is started may be completed at once, and its user may cancel again.
     const Time now = high_.host().now();
     return timer_.run_by(high_.host().events(), now, now);
   }
-  (void)take_waiting([&](const Transaction& one) { return &one == &transaction; });
+  waiting_.drop(transaction);
 }
 
 Transaction* ChannelPool::take_expired(Time now) noexcept {
   for (const auto& slot : slots_)
     if (slot->user != nullptr && slot->user_deadline <= now) return abandon(*slot);
-  return take_waiting([now](const Transaction& one) { return one.deadline <= now; });
+  return waiting_.drop_expired(now);
 }
 
 void ChannelPool::expired() noexcept {
@@ -182,12 +157,10 @@ void ChannelPool::expired() noexcept {
   const Time now = high_.host().now();
   // One at a time: completed() may cancel others.
   while (Transaction* const transaction = take_expired(now)) transaction->completed(Errc::call_aborted, {});
-  if (first_waiting_ != nullptr) serve_waiting();
-  Time next = Time::max();
+  serve_waiting();
+  Time next = waiting_.earliest_deadline();
   for (const auto& slot : slots_)
     if (slot->user != nullptr) next = std::min(next, slot->user_deadline);
-  for (const Transaction* at = first_waiting_; at != nullptr; at = at->next_waiting)
-    next = std::min(next, at->deadline);
   timer_.run_by(high_.host().events(), high_.host().now(), next);
   --entered_;
 }

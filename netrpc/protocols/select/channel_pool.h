@@ -8,6 +8,7 @@
 #include "lrpc/netrpc/host.h"
 #include "lrpc/netrpc/protocol.h"
 #include "netrpc/src/lazy_event.h"
+#include "netrpc/src/waiting_calls.h"
 
 namespace lrpc::netrpc {
 
@@ -36,8 +37,8 @@ class ChannelPool {
   void call(Message&& request, Transaction& transaction, Duration timeout) noexcept;
   void cancel(Transaction& transaction) noexcept;
 
-  [[nodiscard]] bool busy() const noexcept { return in_use_ != 0 || first_waiting_ != nullptr || entered_ != 0; }
-  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_; }
+  [[nodiscard]] bool busy() const noexcept { return in_use_ != 0 || !waiting_.empty() || entered_ != 0; }
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.size(); }
   /// Asks the first channel.
   [[nodiscard]] Errc control(control::Request& request) noexcept;
 
@@ -83,9 +84,6 @@ class ChannelPool {
   void start(Slot& slot, Message&& request, Transaction& transaction, Time deadline) noexcept;
   void completed(Slot& slot, Errc outcome, Message&& reply) noexcept;
   void serve_waiting() noexcept;
-  void unlink_waiting(Transaction* before, Transaction& transaction) noexcept;
-  template <class Condition>
-  [[nodiscard]] Transaction* take_waiting(Condition condition) noexcept;
   [[nodiscard]] Transaction* take_expired(Time now) noexcept;
   void expired() noexcept;
 
@@ -99,9 +97,7 @@ class ChannelPool {
   std::vector<std::unique_ptr<Slot>> slots_;
   Slot* free_ = nullptr;  ///< The one that was used last is the first: its state is in the caches at both ends.
   std::size_t in_use_ = 0;
-  Transaction* first_waiting_ = nullptr;
-  Transaction* last_waiting_ = nullptr;
-  std::size_t waiting_ = 0;
+  WaitingCalls waiting_;
   bool serving_ = false;
   int entered_ = 0;
   LazyEvent timer_;
