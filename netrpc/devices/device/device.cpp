@@ -189,11 +189,8 @@ void Device::address_again(DeviceSession& session) noexcept {
     session.addressed_ = asked;
   if (session.peer_.number == before) return;
   const SessionRef keep(&session);
-  const Key old{seed_, session.participants().protocol, before};
   const Key found{seed_, session.participants().protocol, session.peer_.number};
-  const SessionRef* const known = sessions_.resolve(old);
-  if (known == nullptr || known->get() != &session) return;
-  sessions_.unbind(old);
+  if (!sessions_.unbind({seed_, session.participants().protocol, before}, keep)) return;
   if (sessions_.resolve(found) != nullptr) return;
   attempt([&] { sessions_.bind(found, keep); });  // without memory: the peer's next message makes another one
 }

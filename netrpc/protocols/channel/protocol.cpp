@@ -221,8 +221,7 @@ bool ChannelProtocol::heard(ChannelPeer& peer, BootId boot_id) noexcept {
 bool ChannelProtocol::may_begin(const ChannelPeer& peer, BootId boot_id) noexcept {
   // Forgetting one of the ended lives would let its late packets be executed again. No honest host has so many.
   if (!peer.has_ended(boot_id) && (peer.boot_id == 0 || peer.ended.size() < ChannelPeer::kMostEnded)) return true;
-  ++counted.refused;
-  return false;
+  return dropped(counted.refused, false);
 }
 
 void ChannelProtocol::believe(ChannelPeer& peer, BootId boot_id) noexcept {

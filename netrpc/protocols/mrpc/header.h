@@ -43,28 +43,25 @@ struct Header {
   std::uint32_t peer_boot_id = 0;  ///< The receiver's, as the sender knows it.
 
   static constexpr std::size_t kSize = 40;
+  /// svr_process (the hint of a server process) and data2 are the paper's, and zero.
+  void encode(std::byte* to) const noexcept {
+    const auto flags = static_cast<std::uint16_t>(static_cast<std::uint16_t>(type) | bits);
+    constexpr std::uint16_t kZero = 0;
+    WireWriter(to).put(flags, client, server, channel, kZero, sequence, fragments, mask, command, boot_id, size, kZero,
+                       offset, kZero, peer_boot_id);
+  }
+  /// Reads kSize bytes. Checks nothing.
+  [[nodiscard]] static Header decode(const std::byte* from) noexcept {
+    Header header;
+    std::uint16_t flags = 0;
+    std::uint16_t ignored = 0;
+    WireReader(from).get(flags, header.client, header.server, header.channel, ignored, header.sequence,
+                         header.fragments, header.mask, header.command, header.boot_id, header.size, ignored,
+                         header.offset, ignored, header.peer_boot_id);
+    header.type = static_cast<Type>(flags & 0xff);
+    header.bits = flags & 0xff00;
+    return header;
+  }
 };
-
-/// svr_process (the hint of a server process) and data2 are the paper's, and zero.
-inline void encode(const Header& header, std::byte* to) noexcept {
-  const auto flags = static_cast<std::uint16_t>(static_cast<std::uint16_t>(header.type) | header.bits);
-  constexpr std::uint16_t kZero = 0;
-  WireWriter(to).put(flags, header.client, header.server, header.channel, kZero, header.sequence, header.fragments,
-                     header.mask, header.command, header.boot_id, header.size, kZero, header.offset, kZero,
-                     header.peer_boot_id);
-}
-
-/// Reads Header::kSize bytes. Checks nothing.
-[[nodiscard]] inline Header decode(const std::byte* from) noexcept {
-  Header header;
-  std::uint16_t flags = 0;
-  std::uint16_t ignored = 0;
-  WireReader(from).get(flags, header.client, header.server, header.channel, ignored, header.sequence, header.fragments,
-                       header.mask, header.command, header.boot_id, header.size, ignored, header.offset, ignored,
-                       header.peer_boot_id);
-  header.type = static_cast<Type>(flags & 0xff);
-  header.bits = flags & 0xff00;
-  return header;
-}
 
 }  // namespace lrpc::netrpc::mrpc

@@ -2,6 +2,7 @@
 
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/src/dropped.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::mrpc {
 
@@ -83,7 +84,7 @@ void Monolithic::demux(Session& lower, Message message) noexcept {
   Message::Header<Header::kSize> bytes;
   message.pop(bytes);
   if (!bytes) return dropped(counted.malformed);
-  const Header header = decode(bytes.bytes);
+  const Header header = Header::decode(bytes.bytes);
   if (message.size() < header.size || header.boot_id == 0) return dropped(counted.malformed);
   message.truncate(header.size);
   switch (header.type) {
@@ -135,9 +136,7 @@ void Monolithic::answer_query(Session& lower, const Header& header) noexcept {
 }
 
 Errc Monolithic::try_send(Session& lower, const Header& header, Message message) noexcept {
-  std::byte* const to = message.push(Header::kSize);
-  if (to == nullptr) return Errc::limit_reached;
-  encode(header, to);
+  if (!push_header(header, message)) return Errc::limit_reached;
   ++counted.sent;
   return lower.push(std::move(message));
 }

@@ -66,10 +66,8 @@ Client* Server::client_of(Session& lower, const Header& header) noexcept {
   const HostKey key{mrpc_.host().hash_seed(), header.client};
   auto* slot = clients_.resolve(key);
   if (slot == nullptr) [[unlikely]] {
-    if (clients_.size() >= mrpc_.settings().clients || mrpc_.host().short_of_memory()) {
-      ++mrpc_.counters().refused;
-      return nullptr;
-    }
+    if (clients_.size() >= mrpc_.settings().clients || mrpc_.host().short_of_memory())
+      return dropped(mrpc_.counters().refused, nullptr);
     slot = &clients_.bind(key, std::make_unique<Client>());
     (*slot)->host = header.client;
     (*slot)->boot_id = header.boot_id;
@@ -96,16 +94,10 @@ bool Server::begin_life(Client& client, BootId boot_id) noexcept {
   Client::DeadLife* free = nullptr;
   for (Client::DeadLife& life : client.dead) {
     if (life.boot_id != 0 && outlived(life.died)) life = {};
-    if (life.boot_id == boot_id) {
-      ++mrpc_.counters().duplicates;
-      return false;
-    }
+    if (life.boot_id == boot_id) return dropped(mrpc_.counters().duplicates, false);
     if (life.boot_id == 0) free = &life;
   }
-  if (free == nullptr) {
-    ++mrpc_.counters().refused;
-    return false;
-  }
+  if (free == nullptr) return dropped(mrpc_.counters().refused, false);
   *free = {client.boot_id, sweeps_};
   for (const auto& channel : client.channels)
     if (channel != nullptr) forget(*channel);
@@ -150,10 +142,8 @@ void Server::on_known(ServerChannel& channel, const Header& header, Message&& me
 /// A newer request acknowledges the last reply, and gives up what is still being executed. False: refused, because
 /// the server still works on too many requests that the client has given up, in this life or in others.
 bool Server::begin(ServerChannel& channel, const Header& header) noexcept {
-  if (*channel.client.abandoned >= kMaxChannels) [[unlikely]] {
-    ++mrpc_.counters().refused;
-    return false;
-  }
+  if (*channel.client.abandoned >= kMaxChannels) [[unlikely]]
+    return dropped(mrpc_.counters().refused, false);
   if (channel.state == ServerChannel::State::executing) [[unlikely]]
     abandon(channel);
   let_go(channel);

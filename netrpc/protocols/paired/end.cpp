@@ -1,6 +1,7 @@
 // What both ends of a channel have in common.
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/paired/protocol.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc::paired {
 
@@ -73,9 +74,7 @@ Errc End::push_segment(Message message, std::uint16_t control, std::uint16_t seg
   header.protocol = participants().protocol;
   header.channel = participants().remote.channel;
   header.length = static_cast<std::uint16_t>(message.size());
-  std::byte* const to = message.push(Header::kSize);
-  if (to == nullptr) return Errc::ok;  // as above
-  header.encode(to);
+  if (!push_header(header, message)) return Errc::ok;  // as above
   ++paired().counted.sent;
   return lower_->push(std::move(message));
 }

@@ -4,6 +4,7 @@
 #include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/src/dropped.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
 
@@ -114,14 +115,12 @@ void PairedProtocol::input_request(Session& lower, const Header& header, Message
 /// Tells a client that does not name this life the number of a new conversation. This leaves no state.
 void PairedProtocol::meet(Session& lower, const Header& header) noexcept {
   if (enabled_.resolve(header.protocol) == nullptr) return dropped(counted.no_session);
-  Message message(host().pool());
-  std::byte* const to = message.push(Header::kSize);
-  if (to == nullptr) return;
   Header answer = header;
   answer.control = bits::kProbe | bits::kAck | bits::kFromServer;
   answer.segment = answer.length = 0;
   answer.conversation = std::uint64_t{host().boot_id()} << 32 | ++meetings_;
-  answer.encode(to);
+  Message message(host().pool());
+  if (!push_header(answer, message)) return;
   ++counted.sent;
   (void)lower.push(std::move(message));  // if it cannot be sent it is lost, as on the way
 }

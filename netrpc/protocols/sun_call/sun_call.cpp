@@ -70,9 +70,8 @@ class SunCallSession final : public Session {
   }
   void call(Message request, Transaction& transaction, Duration timeout) noexcept override {
     if (request.pool() == nullptr) request = Message(protocol().host().pool());
-    std::byte* const to = request.push(CallHeader::kSize);
-    if (to == nullptr) return transaction.completed(Errc::limit_reached, {});
-    CallHeader{kRpcVersion, ProcedureKey::of(participants().remote)}.encode(to);
+    if (!push_header(CallHeader{kRpcVersion, ProcedureKey::of(participants().remote)}, request))
+      return transaction.completed(Errc::limit_reached, {});
     pool_.call(std::move(request), transaction, timeout);
   }
   void cancel(Transaction& transaction) noexcept override { pool_.cancel(transaction); }

@@ -6,6 +6,7 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "netrpc/protocols/viphosts/header.h"
 #include "netrpc/src/dropped.h"
+#include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {
 
@@ -150,9 +151,7 @@ class VipHostsProtocol final : public Protocol {
     own_.lifetime_ms =
         static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(options_.lifetime).count());
     Message message = Message::make(host().pool(), 0);
-    std::byte* const at = message.push(Advertisement::kSize);
-    if (at == nullptr) return;  // it is advertised again soon
-    own_.encode(at);
+    if (!push_header(own_, message)) return;  // it is advertised again soon
     ++counted.sent;
     static_cast<void>(to.push(std::move(message)));
   }

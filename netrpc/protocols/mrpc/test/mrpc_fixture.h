@@ -148,7 +148,7 @@ class MrpcTest : public testing::Test {
     const Shepherd inside(net[from].monitor());
     if (!hostile) hostile = *net[from].ethernet().open(*tap[from], net.to(1 - from, protocol_numbers::kMonolithic));
     Message message = net.message(from, data);
-    encode(header, message.push(Header::kSize));
+    header.encode(message.push(Header::kSize));
     (void)hostile->push(std::move(message));
   }
   /// A request header as the client's next request would have.

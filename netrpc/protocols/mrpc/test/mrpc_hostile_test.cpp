@@ -200,7 +200,7 @@ void expect_room_beside_partial_requests(SimHosts& net, Protocol& (SimHost::*dev
       header.offset = static_cast<std::uint16_t>(1000 * i);
       on(kGreedy, [&](SimHost&) {
         Message message = net.message(kGreedy, std::string(1000 + padding, 'x'));
-        encode(header, message.push(Header::kSize));
+        header.encode(message.push(Header::kSize));
         return hostile->push(std::move(message));
       });
       net.world.run_for(20us);
@@ -304,7 +304,7 @@ TEST_F(MrpcHostileTest, replies_and_acknowledgements_that_nobody_asked_for_chang
     const Shepherd inside(net[1].monitor());
     const SessionRef raw = *net[1].ethernet().open(*tap[1], net.to(0, protocol_numbers::kMonolithic));
     Message message(net[1].pool());
-    encode(header, message.push(Header::kSize));
+    header.encode(message.push(Header::kSize));
     (void)raw->push(std::move(message));
   };
   forge([](Header& h) { ++h.sequence; });

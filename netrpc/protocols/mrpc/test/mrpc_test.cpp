@@ -23,13 +23,13 @@ TEST(MrpcHeaderTest, is_the_sprite_header_of_the_paper_without_padding_and_the_p
   header.offset = 400;
   header.peer_boot_id = 0x55667788;
   std::array<std::byte, Header::kSize> bytes{};
-  encode(header, bytes.data());
+  header.encode(bytes.data());
   const std::uint8_t expected[] = {1, 2,   10, 0, 0, 1,   10, 0,    0,    2,    0,    3,    0,    0,
                                    1, 2,   3,  4, 0, 5,   0,  0x10, 6,    7,    0x11, 0x22, 0x33, 0x44,
                                    0, 100, 0,  0, 1, 144, 0,  0,    0x55, 0x66, 0x77, 0x88};
   static_assert(sizeof expected == Header::kSize);
   EXPECT_EQ(std::memcmp(bytes.data(), expected, sizeof expected), 0);
-  const Header back = decode(bytes.data());
+  const Header back = Header::decode(bytes.data());
   EXPECT_EQ(back.type, header.type);
   EXPECT_EQ(back.bits, header.bits);
   EXPECT_EQ(back.client, header.client);

@@ -70,7 +70,7 @@ class Tap final : public Protocol {
     Errc push(Message message) noexcept override {
       std::byte bytes[Header::kSize];
       if (message.copy_to(bytes) == sizeof bytes) {
-        const Header header = decode(bytes);
+        const Header header = Header::decode(bytes);
         if (tap_.record) tap_.sent.push_back(header);
         switch (tap_.judge ? tap_.judge(header) : Fate::send) {
           case Fate::send: break;
