@@ -23,7 +23,7 @@ ProtocolKind sim_ethernet_kind(std::string name) {
         if (!machine) return machine.error();
         const auto types = static_cast<std::uint16_t>(parts.options.number("types", 0xa700));
         const bool reverse = parts.options.number("reverse", 1) != 0;
-        return std::unique_ptr<Protocol>(std::make_unique<SimEthernet>(**machine, parts.name, types, reverse));
+        return std::make_unique<SimEthernet>(**machine, parts.name, types, reverse);
       },
   };
 }
@@ -35,7 +35,7 @@ ProtocolKind sim_ip_kind(std::string name) {
       .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
         const Result<SimHost*> machine = machine_of(parts);
         if (!machine) return machine.error();
-        return std::unique_ptr<Protocol>(std::make_unique<SimIp>(**machine, parts.name));
+        return std::make_unique<SimIp>(**machine, parts.name);
       },
   };
 }
@@ -51,7 +51,7 @@ ProtocolKind sim_udp_kind(std::string name) {
         if (!machine) return machine.error();
         const Result<UdpPorts> ports = udp_ports(parts.options);
         if (!ports) return ports.error();
-        return std::unique_ptr<Protocol>(std::make_unique<SimUdp>(**machine, parts.name, *ports));
+        return std::make_unique<SimUdp>(**machine, parts.name, *ports);
       },
   };
   kind.options.push_back({"address", OptionType::text, "ignored: a simulated host has one address"});

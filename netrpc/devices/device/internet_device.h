@@ -64,7 +64,7 @@ Result<std::unique_ptr<Protocol>> make_internet_device(std::string_view kind, Ho
   if (!engine) return engine.error();
   auto bound = own_address(host, options.address);
   if (!bound) return Error{bound.error().code, name + ": " + bound.error().text};
-  return std::unique_ptr<Protocol>(std::make_unique<Kind>(host, std::move(name), *engine.value(), options, *bound));
+  return std::make_unique<Kind>(host, std::move(name), *engine.value(), options, *bound);
 }
 
 }  // namespace lrpc::netrpc

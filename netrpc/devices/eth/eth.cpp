@@ -187,8 +187,8 @@ Result<std::unique_ptr<Protocol>> make_eth(Host& host, std::string name, const E
   if (!neighbours) return neighbours.error();
   auto arp = ArpSender::make(host, *engine.value(), *watch.value());
   if (!arp) return arp.error();
-  return std::unique_ptr<Protocol>(std::make_unique<Eth>(host, std::move(name), **engine, options, *std::move(asker),
-                                                         *std::move(watch), *std::move(neighbours), *std::move(arp)));
+  return std::make_unique<Eth>(host, std::move(name), **engine, options, *std::move(asker), *std::move(watch),
+                               *std::move(neighbours), *std::move(arp));
 }
 
 ProtocolKind eth_kind() {

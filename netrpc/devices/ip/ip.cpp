@@ -58,20 +58,16 @@ Result<std::unique_ptr<Protocol>> make_ip(Host& host, std::string name, const Ip
 }
 
 ProtocolKind ip_kind() {
-  ProtocolKind kind;
-  kind.name = "IP";
-  kind.summary = "messages in IP datagrams, to any host; needs CAP_NET_RAW";
-  kind.options = {
-      {"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"},
-      {"peers", OptionType::number, "sessions at one time; default 4096", false, "1"},
-  };
-  kind.make = [](const InstanceParts& parts) {
-    IpOptions options;
-    options.address = parts.options.text("address");
-    options.peers = parts.options.number("peers", options.peers);
-    return make_ip(parts.host, parts.name, options);
-  };
-  return kind;
+  return {.name = "IP",
+          .summary = "messages in IP datagrams, to any host; needs CAP_NET_RAW",
+          .options = {{"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"},
+                      {"peers", OptionType::number, "sessions at one time; default 4096", false, "1"}},
+          .make = [](const InstanceParts& parts) {
+            IpOptions options;
+            options.address = parts.options.text("address");
+            options.peers = parts.options.number("peers", options.peers);
+            return make_ip(parts.host, parts.name, options);
+          }};
 }
 
 }  // namespace lrpc::netrpc

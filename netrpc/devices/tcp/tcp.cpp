@@ -289,7 +289,7 @@ Result<std::unique_ptr<Protocol>> make_tcp(Host& host, std::string name, const T
   if (!bound) return Error{bound.error().code, name + ": " + bound.error().text};
   auto made = std::make_unique<tcp::TcpProtocol>(host, std::move(name), options, bound.value());
   if (auto begun = made->begin(*engine.value()); !begun) return begun.error();
-  return std::unique_ptr<Protocol>(std::move(made));
+  return made;
 }
 
 ProtocolKind tcp_kind() {

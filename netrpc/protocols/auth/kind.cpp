@@ -71,7 +71,7 @@ ProtocolKind auth_kind() {
     auto protocol = std::make_unique<auth::AuthProtocol>(parts.host, parts.name, *parts.below.front(),
                                                          std::move(options), std::move(keys).value());
     if (auto enabled = protocol->enable_below(); !enabled) return enabled.error();
-    return std::unique_ptr<Protocol>(std::move(protocol));
+    return protocol;
   };
   return kind;
 }

@@ -230,25 +230,22 @@ std::unique_ptr<Protocol> make_reliable_datagram(Host& host, std::string name, P
 }
 
 ProtocolKind reliable_datagram_kind() {
-  ProtocolKind kind;
-  kind.name = "RELIABLE_DATAGRAM";
-  kind.summary = "messages delivered once, or the sender is told";
-  kind.below = {{"the protocol whose channels carry the messages", Service::transaction}};
-  kind.options = {
-      {"channels", OptionType::number, "messages under way to one host, 1 to 1024; default 8"},
-      {"queue", OptionType::number, "messages to one host that wait; default 64"},
-      {"idle", OptionType::duration, "after that time without use a session is let go of; default 30s"},
-  };
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    ReliableDatagramOptions options;
-    const auto pools = channel_pool_options(parts.options, {options.channels, options.queue, options.idle});
-    if (!pools) return pools.error();
-    options.channels = pools->channels;
-    options.queue = pools->queue;
-    options.idle = pools->idle;
-    return make_reliable_datagram(parts.host, parts.name, *parts.below.front(), options);
-  };
-  return kind;
+  return {
+      .name = "RELIABLE_DATAGRAM",
+      .summary = "messages delivered once, or the sender is told",
+      .below = {{"the protocol whose channels carry the messages", Service::transaction}},
+      .options = {{"channels", OptionType::number, "messages under way to one host, 1 to 1024; default 8"},
+                  {"queue", OptionType::number, "messages to one host that wait; default 64"},
+                  {"idle", OptionType::duration, "after that time without use a session is let go of; default 30s"}},
+      .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+        ReliableDatagramOptions options;
+        const auto pools = channel_pool_options(parts.options, {options.channels, options.queue, options.idle});
+        if (!pools) return pools.error();
+        options.channels = pools->channels;
+        options.queue = pools->queue;
+        options.idle = pools->idle;
+        return make_reliable_datagram(parts.host, parts.name, *parts.below.front(), options);
+      }};
 }
 
 }  // namespace lrpc::netrpc

@@ -196,27 +196,26 @@ class Fault final : public TransparentProtocol {
 }  // namespace
 
 ProtocolKind fault_kind() {
-  ProtocolKind kind;
-  kind.name = "FAULT";
-  kind.summary = "loses, doubles, reorders, delays and damages what goes through it";
-  kind.transparent = true;
-  kind.below = {{"the protocol to spoil", Service::datagram}};
-  kind.options = {{"loss", OptionType::rate, "of messages that are lost, of calls that fail; 0", false},
-                  {"duplicate", OptionType::rate, "of messages that are doubled; 0", false},
-                  {"reorder", OptionType::rate, "of messages that are held for `hold` more; 0", false},
-                  {"corrupt", OptionType::rate, "of messages in which one bit is flipped; 0", false},
-                  {"delay", OptionType::duration, "of every message and call; 0ns", false},
-                  {"hold", OptionType::duration, "how much later a reordered message goes on; 1ms", false},
-                  {"on", OptionType::text, "push, demux or both; both", false},
-                  {"seed", OptionType::number, "of the random choices; 0: from the host's", false},
-                  {"most", OptionType::number, "messages held at a time; 1024", false}};
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    const std::string on = parts.options.text("on", "both");
-    if (on != "push" && on != "demux" && on != "both")
-      return Error{Errc::invalid_argument, "'" + on + "' is no value for the option 'on', write push, demux or both"};
-    return std::unique_ptr<Protocol>(std::make_unique<Fault>(parts));
-  };
-  return kind;
+  return {.name = "FAULT",
+          .summary = "loses, doubles, reorders, delays and damages what goes through it",
+          .transparent = true,
+          .below = {{"the protocol to spoil", Service::datagram}},
+          .options = {{"loss", OptionType::rate, "of messages that are lost, of calls that fail; 0", false},
+                      {"duplicate", OptionType::rate, "of messages that are doubled; 0", false},
+                      {"reorder", OptionType::rate, "of messages that are held for `hold` more; 0", false},
+                      {"corrupt", OptionType::rate, "of messages in which one bit is flipped; 0", false},
+                      {"delay", OptionType::duration, "of every message and call; 0ns", false},
+                      {"hold", OptionType::duration, "how much later a reordered message goes on; 1ms", false},
+                      {"on", OptionType::text, "push, demux or both; both", false},
+                      {"seed", OptionType::number, "of the random choices; 0: from the host's", false},
+                      {"most", OptionType::number, "messages held at a time; 1024", false}},
+          .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+            const std::string on = parts.options.text("on", "both");
+            if (on != "push" && on != "demux" && on != "both")
+              return Error{Errc::invalid_argument,
+                           "'" + on + "' is no value for the option 'on', write push, demux or both"};
+            return std::make_unique<Fault>(parts);
+          }};
 }
 
 }  // namespace lrpc::netrpc

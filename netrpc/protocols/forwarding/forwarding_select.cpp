@@ -94,7 +94,7 @@ Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string
   auto protocol = std::make_unique<ForwardingSelect>(host, std::move(name), below, options);
   // This host forwards even if it serves nothing.
   if (Status status = protocol->enable_below(); !status) return status.error();
-  return std::unique_ptr<Protocol>(std::move(protocol));
+  return protocol;
 }
 
 ProtocolKind forwarding_select_kind() {

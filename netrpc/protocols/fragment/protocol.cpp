@@ -15,7 +15,7 @@ Result<std::unique_ptr<Protocol>> make_fragment(Host& host, std::string name, Pr
   if (options.reassemblies == 0 || options.all_reassemblies == 0 || options.sessions == 0)
     return Error{Errc::invalid_argument, "reassemblies, all_reassemblies and sessions must be at least 1"};
   if (options.idle <= Duration::zero()) return Error{Errc::invalid_argument, "idle must be more than nothing"};
-  return std::unique_ptr<Protocol>(std::make_unique<fragment::FragmentProtocol>(host, std::move(name), lower, options));
+  return std::make_unique<fragment::FragmentProtocol>(host, std::move(name), lower, options);
 }
 
 namespace fragment {

@@ -47,8 +47,7 @@ Result<std::unique_ptr<Protocol>> make(const InstanceParts& parts) {
   if (!members) return members.error();
   const HostAddress address = free_address(parts.host.groups());
   if (Status set = parts.host.groups().set(address, *std::move(members)); !set) return set.error();
-  return std::unique_ptr<Protocol>(
-      std::make_unique<GroupProtocol>(parts.host, parts.name, *parts.below.front(), address));
+  return std::make_unique<GroupProtocol>(parts.host, parts.name, *parts.below.front(), address);
 }
 
 }  // namespace
@@ -66,14 +65,12 @@ Result<std::vector<HostAddress>> group_members(const Options& options) {
 }
 
 ProtocolKind group_kind() {
-  ProtocolKind kind;
-  kind.name = "GROUP";
-  kind.summary = "calls to several hosts at once";
-  kind.gives = Service::transaction;
-  kind.below = {{"the protocol for calls to groups", Service::transaction}};
-  kind.options = {{"members", OptionType::list, "the hosts' IPv4 addresses, at most 64", true}};
-  kind.make = make;
-  return kind;
+  return {.name = "GROUP",
+          .summary = "calls to several hosts at once",
+          .gives = Service::transaction,
+          .below = {{"the protocol for calls to groups", Service::transaction}},
+          .options = {{"members", OptionType::list, "the hosts' IPv4 addresses, at most 64", true}},
+          .make = make};
 }
 
 }  // namespace lrpc::netrpc

@@ -33,19 +33,17 @@ void ChannelPools::drop_unused(bool at_once) noexcept {
 }
 
 ProtocolKind channel_pool_kind(std::string name, std::string summary, MakeOverPools make) {
-  ProtocolKind kind;
-  kind.name = std::move(name);
-  kind.summary = std::move(summary);
-  kind.gives = Service::transaction;
-  kind.tells_ports_apart = true;
-  kind.below = {{"the protocol whose channels carry the calls", Service::transaction}};
-  kind.options = channel_pool_options();
-  kind.make = [make](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    const Result<ChannelPoolOptions> options = channel_pool_options(parts.options);
-    if (!options) return options.error();
-    return make(parts.host, parts.name, *parts.below.front(), *options);
-  };
-  return kind;
+  return {.name = std::move(name),
+          .summary = std::move(summary),
+          .gives = Service::transaction,
+          .tells_ports_apart = true,
+          .below = {{"the protocol whose channels carry the calls", Service::transaction}},
+          .options = channel_pool_options(),
+          .make = [make](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+            const Result<ChannelPoolOptions> options = channel_pool_options(parts.options);
+            if (!options) return options.error();
+            return make(parts.host, parts.name, *parts.below.front(), *options);
+          }};
 }
 
 std::vector<OptionDescription> channel_pool_options() {

@@ -213,8 +213,8 @@ ProtocolKind select_kind() {
     constexpr ProtocolNumber kLast = 252;
     if (number != protocol_numbers::kSelect && (number < kFirst || number > kLast))
       return Error{Errc::invalid_argument, "number must be from 240 to 252"};
-    return std::unique_ptr<Protocol>(std::make_unique<SelectProtocol>(parts.host, parts.name, *parts.below.front(),
-                                                                      *options, static_cast<ProtocolNumber>(number)));
+    return std::make_unique<SelectProtocol>(parts.host, parts.name, *parts.below.front(), *options,
+                                            static_cast<ProtocolNumber>(number));
   };
   return kind;
 }

@@ -201,27 +201,25 @@ Result<UserOptions> user_options(const netrpc::Options& options) {
 }
 
 ProtocolKind user_kind() {
-  ProtocolKind kind;
-  kind.name = "USER";
-  kind.summary = "a process of this machine, which is the protocol";
-  kind.below = {{"the protocol that the process uses", netrpc::Service::datagram}};
-  kind.tells_ports_apart = true;
-  kind.options = {
-      {"name", OptionType::text, "under which processes find it", true},
-      {"number", OptionType::number, "by which the protocol below knows it, from 240 to 252", true},
-      {"largest", OptionType::number, "bytes of a message that the process pushes; default 1500, at most 65536"},
-      {"sessions", OptionType::number, "that the process opens, and as many that peers make; default 256"},
-      {"queue", OptionType::number, "messages that wait for the process; default 256"},
-      {"queue_bytes", OptionType::number, "bytes of them; default 1048576"},
-  };
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    auto options = user_options(parts.options);
-    if (!options) return options.error();
-    auto made = UserObject::make(parts, std::move(*options));
-    if (!made) return made.error();
-    return std::unique_ptr<Protocol>(std::move(*made));
-  };
-  return kind;
+  return {
+      .name = "USER",
+      .summary = "a process of this machine, which is the protocol",
+      .tells_ports_apart = true,
+      .below = {{"the protocol that the process uses", netrpc::Service::datagram}},
+      .options = {{"name", OptionType::text, "under which processes find it", true},
+                  {"number", OptionType::number, "by which the protocol below knows it, from 240 to 252", true},
+                  {"largest", OptionType::number,
+                   "bytes of a message that the process pushes; default 1500, at most 65536"},
+                  {"sessions", OptionType::number, "that the process opens, and as many that peers make; default 256"},
+                  {"queue", OptionType::number, "messages that wait for the process; default 256"},
+                  {"queue_bytes", OptionType::number, "bytes of them; default 1048576"}},
+      .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+        auto options = user_options(parts.options);
+        if (!options) return options.error();
+        auto made = UserObject::make(parts, std::move(*options));
+        if (!made) return made.error();
+        return std::move(*made);
+      }};
 }
 
 }  // namespace lrpc::netuser
