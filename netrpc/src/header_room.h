@@ -1,9 +1,10 @@
-// Room for a layer's header: how much smaller it makes the sizes that the layer below carries, and where it is written
-// in a reply.
+// A layer's header: how much smaller it makes the sizes that the layer below carries, how it is put in front of a
+// message and taken off, and where it is written in a reply.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/netrpc/control.h"
@@ -42,6 +43,15 @@ template <class Header>
     return false;
   header.encode(to);
   return true;
+}
+
+/// Takes a header off the front of `message`. Null: the message is shorter, and unchanged, or Header::decode() has found
+/// the header wrong.
+template <class Header>
+[[nodiscard]] std::optional<Header> pop_header(Message& message) noexcept {
+  Message::Header<Header::kSize> raw;
+  message.pop(raw);
+  return raw ? std::optional<Header>(Header::decode(raw.bytes)) : std::nullopt;
 }
 
 /// Makes room for a header of `size` bytes in front of a reply, and returns where to write it. Null: there is no

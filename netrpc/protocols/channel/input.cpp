@@ -8,13 +8,10 @@ namespace lrpc::netrpc::channel {
 namespace flags = channel_flags;
 
 void ChannelProtocol::demux(Session& lower, Message message) noexcept {
-  Message::Header<ChannelHeader::kSize> raw;
-  message.pop(raw);
-  if (!raw) [[unlikely]]
+  const std::optional<ChannelHeader> popped = pop_header<ChannelHeader>(message);
+  if (!popped || popped->length > message.size() || popped->boot_id == 0) [[unlikely]]
     return dropped(counted.malformed);
-  const ChannelHeader header = ChannelHeader::decode(raw.bytes);
-  if (header.length > message.size() || header.boot_id == 0) [[unlikely]]
-    return dropped(counted.malformed);
+  const ChannelHeader& header = *popped;
   if (header.length != message.size()) [[unlikely]]
     message.truncate(header.length);
 

@@ -81,20 +81,17 @@ void Monolithic::open_disable(Protocol& high, const ParticipantSet& participants
 }
 
 void Monolithic::demux(Session& lower, Message message) noexcept {
-  Message::Header<Header::kSize> bytes;
-  message.pop(bytes);
-  if (!bytes) return dropped(counted.malformed);
-  const Header header = Header::decode(bytes.bytes);
-  if (message.size() < header.size || header.boot_id == 0) return dropped(counted.malformed);
-  message.truncate(header.size);
-  switch (header.type) {
+  const std::optional<Header> header = pop_header<Header>(message);
+  if (!header || message.size() < header->size || header->boot_id == 0) return dropped(counted.malformed);
+  message.truncate(header->size);
+  switch (header->type) {
     case Type::request:
     case Type::reply_ack:
-    case Type::query: return demux_to_server(lower, header, std::move(message));
+    case Type::query: return demux_to_server(lower, *header, std::move(message));
     case Type::reply:
     case Type::request_ack:
     case Type::life:
-    case Type::rebooted: return demux_to_client(lower, header, std::move(message));
+    case Type::rebooted: return demux_to_client(lower, *header, std::move(message));
   }
   ++counted.malformed;
 }

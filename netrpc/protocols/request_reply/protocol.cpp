@@ -82,9 +82,7 @@ void RequestReplyProtocol::open_disable(Protocol& high, const ParticipantSet& /*
 }
 
 void RequestReplyProtocol::demux(Session& lower, Message message) noexcept {
-  Message::Header<Header::kSize> raw;
-  message.pop(raw);
-  const std::optional<Header> header = raw ? Header::decode(raw.bytes) : std::nullopt;
+  const std::optional<Header> header = pop_header<Header>(message);
   if (!header) return dropped(counted.malformed);
   if (header->type == Type::call) return serve(lower, header->xid, std::move(message));
   ClientEnd** const call = calls_.resolve(header->xid);

@@ -18,11 +18,8 @@ static_assert(kOutcomes.size() == SelectHeader::kLost + 1);
 
 /// Takes the header off a reply. CHANNEL has paired it with its request already.
 Errc unwrap(Message& reply) noexcept {
-  Message::Header<SelectHeader::kSize> raw;
-  reply.pop(raw);
-  if (!raw) return Errc::call_failed;
-  const SelectHeader header = SelectHeader::decode(raw.bytes);
-  return header.type == SelectHeader::kReply ? select_outcome(header.status) : Errc::call_failed;
+  const std::optional<SelectHeader> header = pop_header<SelectHeader>(reply);
+  return header && header->type == SelectHeader::kReply ? select_outcome(header->status) : Errc::call_failed;
 }
 
 }  // namespace
@@ -138,9 +135,7 @@ void SelectProtocol::open_disable(Protocol& high, const ParticipantSet& particip
 }
 
 void SelectProtocol::call_demux(Session& lower, Message request) noexcept {
-  Message::Header<SelectHeader::kSize> raw;
-  request.pop(raw);
-  const SelectHeader header = raw ? SelectHeader::decode(raw.bytes) : SelectHeader();
+  const SelectHeader header = pop_header<SelectHeader>(request).value_or(SelectHeader());
   if (header.type != SelectHeader::kRequest) [[unlikely]] {
     ++counted.malformed;
     request.clear();

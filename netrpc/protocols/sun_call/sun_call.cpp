@@ -125,24 +125,22 @@ class SunCall final : public TransparentProtocol {
   }
 
   void pass_call_demux(TransparentSession& session, Message request) noexcept override {
-    Message::Header<CallHeader::kSize> raw;
-    request.pop(raw);
-    if (!raw) {
+    const std::optional<CallHeader> header = pop_header<CallHeader>(request);
+    if (!header) {
       ++counted.malformed;
       // A reply without reply_stat says that the call has failed. CHANNEL needs a reply; over REQUEST_REPLY it does no
       // harm.
       return session.lower().reply(Message(host().pool()));
     }
-    const CallHeader header = CallHeader::decode(raw.bytes);
-    if (header.rpc_version != kRpcVersion) {
+    if (header->rpc_version != kRpcVersion) {
       ++counted.refused;
       request.clear();
       return deny(session, RejectStat::rpc_mismatch, {kRpcVersion, kRpcVersion});
     }
     Participant& local = session.own_participants().local;
-    local.program = header.called.program;
-    local.version = header.called.version;
-    local.procedure = header.called.procedure;
+    local.program = header->called.program;
+    local.version = header->called.version;
+    local.procedure = header->called.procedure;
     TransparentProtocol::pass_call_demux(session, std::move(request));
   }
   void pass_reply(TransparentSession& session, Message message) noexcept override {

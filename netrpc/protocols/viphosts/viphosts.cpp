@@ -48,15 +48,13 @@ class VipHostsProtocol final : public Protocol {
     return {};
   }
   void demux(Session& lower, Message message) noexcept override {
-    Message::Header<Advertisement::kSize> bytes;
-    message.pop(bytes);
+    const std::optional<Advertisement> said = pop_header<Advertisement>(message);
     const EthernetAddress ethernet = lower.participants().remote.ethernet;
-    if (!bytes || !ethernet.known()) return dropped(counted.malformed);
-    const Advertisement said = Advertisement::decode(bytes.bytes);
-    if (said.version != kVersion || !said.host.known()) return dropped(counted.malformed);
-    if (said.host == host().address()) return;  // this host's own frame, or another host's mistake
+    if (!said || said->version != kVersion || !said->host.known() || !ethernet.known())
+      return dropped(counted.malformed);
+    if (said->host == host().address()) return;  // this host's own frame, or another host's mistake
     ++counted.received;
-    believe(lower, said, ethernet);
+    believe(lower, *said, ethernet);
   }
   Errc control(control::Request& request) noexcept override {
     if (auto* const asked = std::get_if<control::SpeaksVip>(&request)) {
