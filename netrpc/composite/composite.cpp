@@ -281,10 +281,7 @@ Errc Framework::send(TransparentSession& session, Item& item) noexcept {
   if (message.pool() == nullptr) message = Message(host().pool());
   if (const std::size_t size = attributes_.header_size(); size != 0) {
     std::byte* const to = message.push(size);
-    if (to == nullptr) {
-      ++counted.refused;
-      return Errc::limit_reached;
-    }
+    if (to == nullptr) return dropped(counted.refused, Errc::limit_reached);
     attributes_.write_header(item, to);
   }
   const Events::Outside outside(events_);
