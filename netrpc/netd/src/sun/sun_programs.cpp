@@ -1,21 +1,18 @@
 #include "sun/sun_programs.h"
 
-#include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "netrpc/graph/options.h"
 
 namespace lrpc::netd {
 namespace {
 
 std::optional<std::uint32_t> number_in(std::string_view text) {
-  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-  if (hexadecimal) text.remove_prefix(2);
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  const auto number = netrpc::parse_number(text);
+  return number && *number <= UINT32_MAX ? std::optional(static_cast<std::uint32_t>(*number)) : std::nullopt;
 }
 
 /// Removes the last `mark` and what follows from `text`. Returns what follows; nullopt: there is no mark.
