@@ -41,11 +41,11 @@ ProtocolKind sim_ip_kind(std::string name) {
 }
 
 ProtocolKind sim_udp_kind(std::string name) {
-  ProtocolKind kind{
+  return {
       .name = std::move(name),
       .summary = "a simulated UDP: every host of the world, messages of up to 65507 bytes",
       .many_ports = udp_many_ports,
-      .options = udp_port_options(),
+      .options = udp_port_options({{"address", OptionType::text, "ignored: a simulated host has one address"}}),
       .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
         const Result<SimHost*> machine = machine_of(parts);
         if (!machine) return machine.error();
@@ -54,8 +54,6 @@ ProtocolKind sim_udp_kind(std::string name) {
         return std::make_unique<SimUdp>(**machine, parts.name, *ports);
       },
   };
-  kind.options.push_back({"address", OptionType::text, "ignored: a simulated host has one address"});
-  return kind;
 }
 
 }  // namespace lrpc::netrpc

@@ -40,9 +40,9 @@ struct UdpPorts {
   }
 };
 
-/// The options `ports`, `local_ports`, `local_port` and `peer_ports` of a kind, and what a graph has given for them.
-/// Errors: invalid_argument.
-[[nodiscard]] std::vector<OptionDescription> udp_port_options();
+/// The options `ports`, `local_ports`, `local_port` and `peer_ports` of a kind, before its `others`, and what a graph has
+/// given for them. Errors: invalid_argument.
+[[nodiscard]] std::vector<OptionDescription> udp_port_options(std::vector<OptionDescription> others);
 [[nodiscard]] Result<UdpPorts> udp_ports(const Options& given);
 /// ProtocolKind::many_ports of the kinds with these options.
 [[nodiscard]] bool udp_many_ports(const Options& given);

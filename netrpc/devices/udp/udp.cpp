@@ -76,8 +76,8 @@ Result<std::unique_ptr<Protocol>> make_udp(Host& host, std::string name, const U
   return make_internet_device<Udp>("UDP", host, std::move(name), options);
 }
 
-std::vector<OptionDescription> udp_port_options() {
-  return {
+std::vector<OptionDescription> udp_port_options(std::vector<OptionDescription> others) {
+  const std::initializer_list<OptionDescription> ports{
       {"ports", OptionType::number, "the port of protocol number 0; default 24000", false, "0", "65535"},
       {"local_ports", OptionType::number,
        "the same for this host's own ports; 0: whichever are free, for a host that only calls; default: as ports",
@@ -87,6 +87,8 @@ std::vector<OptionDescription> udp_port_options() {
       {"peer_ports", OptionType::text,
        "fixed: what comes from other ports is dropped; any: a peer is a host and a port; default fixed"},
   };
+  others.insert(others.begin(), ports);
+  return others;
 }
 
 bool udp_many_ports(const Options& given) { return given.text("peer_ports") == "any"; }
@@ -107,24 +109,21 @@ Result<UdpPorts> udp_ports(const Options& given) {
 }
 
 ProtocolKind udp_kind() {
-  ProtocolKind kind;
-  kind.name = "UDP";
-  kind.summary = "messages in UDP datagrams, to any host; needs no privilege";
-  kind.options = udp_port_options();
-  kind.options.push_back(
-      {"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"});
-  kind.options.push_back({"peers", OptionType::number, "sessions at one time; default 4096", false, "1"});
-  kind.many_ports = udp_many_ports;
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    UdpOptions options;
-    Result<UdpPorts> ports = udp_ports(parts.options);
-    if (!ports) return ports.error();
-    options.ports = *ports;
-    options.address = parts.options.text("address");
-    options.peers = parts.options.number("peers", options.peers);
-    return make_udp(parts.host, parts.name, options);
-  };
-  return kind;
+  return {.name = "UDP",
+          .summary = "messages in UDP datagrams, to any host; needs no privilege",
+          .many_ports = udp_many_ports,
+          .options = udp_port_options(
+              {{"address", OptionType::text, "this host's own, to send from and to be reached at; default: any"},
+               {"peers", OptionType::number, "sessions at one time; default 4096", false, "1"}}),
+          .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+            UdpOptions options;
+            Result<UdpPorts> ports = udp_ports(parts.options);
+            if (!ports) return ports.error();
+            options.ports = *ports;
+            options.address = parts.options.text("address");
+            options.peers = parts.options.number("peers", options.peers);
+            return make_udp(parts.host, parts.name, options);
+          }};
 }
 
 }  // namespace lrpc::netrpc
