@@ -45,8 +45,8 @@ template <class Header>
   return true;
 }
 
-/// Takes a header off the front of `message`. Null: the message is shorter, and unchanged, or Header::decode() has found
-/// the header wrong.
+/// Takes a header off the front of `message`. Null: the message is shorter, and unchanged, or Header::decode() has
+/// found the header wrong.
 template <class Header>
 [[nodiscard]] std::optional<Header> pop_header(Message& message) noexcept {
   Message::Header<Header::kSize> raw;

@@ -40,8 +40,8 @@ struct UdpPorts {
   }
 };
 
-/// The options `ports`, `local_ports`, `local_port` and `peer_ports` of a kind, before its `others`, and what a graph has
-/// given for them. Errors: invalid_argument.
+/// The options `ports`, `local_ports`, `local_port` and `peer_ports` of a kind, before its `others`, and what a graph
+/// has given for them. Errors: invalid_argument.
 [[nodiscard]] std::vector<OptionDescription> udp_port_options(std::vector<OptionDescription> others);
 [[nodiscard]] Result<UdpPorts> udp_ports(const Options& given);
 /// ProtocolKind::many_ports of the kinds with these options.
