@@ -98,25 +98,21 @@ Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string
 }
 
 ProtocolKind forwarding_select_kind() {
-  ProtocolKind kind =
-      channel_pool_kind("FORWARDING_SELECT", "SELECT that passes requests on to the host that serves them", nullptr);
-  kind.options.push_back(
-      {"routes", OptionType::text, "which hosts serve what is not served here: \"7=10.0.0.3, 8=10.0.0.4\""});
-  kind.options.push_back({"hops", OptionType::number, "hosts that may forward one request, 1 to 255; default 4"});
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    ForwardingSelectOptions options;
-    Result<ChannelPoolOptions> select = channel_pool_options(parts.options);
-    if (!select) return select.error();
-    options.select = *select;
-    const std::uint64_t hops = parts.options.number("hops", options.hops);
-    if (hops < 1 || hops > 255) return Error{Errc::invalid_argument, "hops must be from 1 to 255"};
-    options.hops = static_cast<std::uint8_t>(hops);
-    auto routes = parse_routes(parts.options.text("routes"));
-    if (!routes) return routes.error();
-    options.routes = std::move(*routes);
-    return make_forwarding_select(parts.host, parts.name, *parts.below.front(), options);
-  };
-  return kind;
+  return channel_pool_kind(
+      "FORWARDING_SELECT", "SELECT that passes requests on to the host that serves them",
+      {{"routes", OptionType::text, "which hosts serve what is not served here: \"7=10.0.0.3, 8=10.0.0.4\""},
+       {"hops", OptionType::number, "hosts that may forward one request, 1 to 255; default 4"}},
+      [](const InstanceParts& parts, const ChannelPoolOptions& select) -> Result<std::unique_ptr<Protocol>> {
+        ForwardingSelectOptions options;
+        options.select = select;
+        const std::uint64_t hops = parts.options.number("hops", options.hops);
+        if (hops < 1 || hops > 255) return Error{Errc::invalid_argument, "hops must be from 1 to 255"};
+        options.hops = static_cast<std::uint8_t>(hops);
+        auto routes = parse_routes(parts.options.text("routes"));
+        if (!routes) return routes.error();
+        options.routes = std::move(*routes);
+        return make_forwarding_select(parts.host, parts.name, *parts.below.front(), options);
+      });
 }
 
 }  // namespace lrpc::netrpc

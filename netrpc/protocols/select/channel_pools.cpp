@@ -32,26 +32,25 @@ void ChannelPools::drop_unused(bool at_once) noexcept {
   });
 }
 
-ProtocolKind channel_pool_kind(std::string name, std::string summary, MakeOverPools make) {
+ProtocolKind channel_pool_kind(std::string name, std::string summary, std::vector<OptionDescription> others,
+                               MakeOverPools make) {
+  const std::initializer_list<OptionDescription> of_pools{
+      {"channels", OptionType::number, "calls under way to one host, 1 to 1024; default 8"},
+      {"queue", OptionType::number, "calls to one host that wait for a channel; default 4096"},
+      {"idle", OptionType::duration, "after that time without use a host's channels are closed; default 30s"},
+  };
+  others.insert(others.begin(), of_pools);
   return {.name = std::move(name),
           .summary = std::move(summary),
           .gives = Service::transaction,
           .tells_ports_apart = true,
           .below = {{"the protocol whose channels carry the calls", Service::transaction}},
-          .options = channel_pool_options(),
-          .make = [make](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
+          .options = std::move(others),
+          .make = [make = std::move(make)](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
             const Result<ChannelPoolOptions> options = channel_pool_options(parts.options);
             if (!options) return options.error();
-            return make(parts.host, parts.name, *parts.below.front(), *options);
+            return make(parts, *options);
           }};
-}
-
-std::vector<OptionDescription> channel_pool_options() {
-  return {
-      {"channels", OptionType::number, "calls under way to one host, 1 to 1024; default 8"},
-      {"queue", OptionType::number, "calls to one host that wait for a channel; default 4096"},
-      {"idle", OptionType::duration, "after that time without use a host's channels are closed; default 30s"},
-  };
 }
 
 Result<ChannelPoolOptions> channel_pool_options(const Options& given, ChannelPoolOptions options) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,13 +45,12 @@ class ChannelPools {
   Event sweep_;
 };
 
-/// A kind over a transaction service that uses ChannelPools, and has only their options.
-using MakeOverPools = std::unique_ptr<Protocol> (*)(Host&, std::string name, Protocol& below,
-                                                    const ChannelPoolOptions&);
-[[nodiscard]] ProtocolKind channel_pool_kind(std::string name, std::string summary, MakeOverPools make);
-/// The options `channels`, `queue` and `idle` of a kind, and what a graph has given for them, else `options`. Errors:
-/// invalid_argument.
-[[nodiscard]] std::vector<OptionDescription> channel_pool_options();
+/// A kind over a transaction service that uses ChannelPools. It has the options `channels`, `queue` and `idle` before
+/// its `others`; `make` gets what a graph has given for those three.
+using MakeOverPools = std::function<Result<std::unique_ptr<Protocol>>(const InstanceParts&, const ChannelPoolOptions&)>;
+[[nodiscard]] ProtocolKind channel_pool_kind(std::string name, std::string summary,
+                                             std::vector<OptionDescription> others, MakeOverPools make);
+/// What a graph has given for those three options, else `options`. Errors: invalid_argument.
 [[nodiscard]] Result<ChannelPoolOptions> channel_pool_options(const Options& given, ChannelPoolOptions options = {});
 
 }  // namespace lrpc::netrpc

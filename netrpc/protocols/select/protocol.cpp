@@ -196,22 +196,18 @@ std::unique_ptr<Protocol> make_select(Host& host, std::string name, Protocol& be
 }
 
 ProtocolKind select_kind() {
-  ProtocolKind kind =
-      channel_pool_kind("SELECT", "procedure identifiers, and a fixed number of channels to each host", nullptr);
-  kind.options.push_back(
-      {"number", OptionType::number, "of the protocol, where several stand over one device, 240 to 252; default 203"});
-  kind.make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-    const auto options = channel_pool_options(parts.options);
-    if (!options) return options.error();
-    const std::uint64_t number = parts.options.number("number", protocol_numbers::kSelect);
-    constexpr ProtocolNumber kFirst = 240;  // the numbers that users assign, as in address.h
-    constexpr ProtocolNumber kLast = 252;
-    if (number != protocol_numbers::kSelect && (number < kFirst || number > kLast))
-      return Error{Errc::invalid_argument, "number must be from 240 to 252"};
-    return std::make_unique<SelectProtocol>(parts.host, parts.name, *parts.below.front(), *options,
-                                            static_cast<ProtocolNumber>(number));
-  };
-  return kind;
+  return channel_pool_kind(
+      "SELECT", "procedure identifiers, and a fixed number of channels to each host",
+      {{"number", OptionType::number, "of the protocol, where several stand over one device, 240 to 252; default 203"}},
+      [](const InstanceParts& parts, const ChannelPoolOptions& options) -> Result<std::unique_ptr<Protocol>> {
+        const std::uint64_t number = parts.options.number("number", protocol_numbers::kSelect);
+        constexpr ProtocolNumber kFirst = 240;  // the numbers that users assign, as in address.h
+        constexpr ProtocolNumber kLast = 252;
+        if (number != protocol_numbers::kSelect && (number < kFirst || number > kLast))
+          return Error{Errc::invalid_argument, "number must be from 240 to 252"};
+        return std::make_unique<SelectProtocol>(parts.host, parts.name, *parts.below.front(), options,
+                                                static_cast<ProtocolNumber>(number));
+      });
 }
 
 }  // namespace lrpc::netrpc

@@ -192,7 +192,10 @@ std::unique_ptr<Protocol> make_sun_call(Host& host, std::string name, Protocol& 
 }
 
 ProtocolKind sun_call_kind() {
-  return channel_pool_kind("SUN_CALL", "Sun RPC's numbers of program, version and procedure", make_sun_call);
+  return channel_pool_kind("SUN_CALL", "Sun RPC's numbers of program, version and procedure", {},
+                           [](const InstanceParts& parts, const ChannelPoolOptions& options) {
+                             return make_sun_call(parts.host, parts.name, *parts.below.front(), options);
+                           });
 }
 
 }  // namespace lrpc::netrpc
