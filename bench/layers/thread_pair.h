@@ -13,8 +13,6 @@ class ThreadPair {
  public:
   /// `work` is what the second thread does in each round trip.
   explicit ThreadPair(std::function<void()> work = [] {});
-  ThreadPair(const ThreadPair&) = delete;
-  ThreadPair& operator=(const ThreadPair&) = delete;
   ~ThreadPair();
   /// Wakes the second thread and sleeps until its work is done: two handoffs.
   void round_trip() noexcept;

@@ -10,8 +10,6 @@ namespace lrpc::daemon {
 class LogStream {
  public:
   constexpr explicit LogStream(int fd) noexcept : fd_(fd) {}
-  LogStream(const LogStream&) = delete;
-  LogStream& operator=(const LogStream&) = delete;
 
   /// From now on a pipe or terminal is written to through a description of this process's own, which never waits: by
   /// this, and by whatever else writes to the descriptor. Where it cannot be opened (another user's), a write may wait

@@ -19,8 +19,6 @@ class PrivateSockets {
  public:
   /// The references must outlive it; the watcher may be constructed later.
   PrivateSockets(Bindings& bindings, shim::Watcher& watcher) noexcept : bindings_(bindings), watcher_(watcher) {}
-  PrivateSockets(const PrivateSockets&) = delete;
-  PrivateSockets& operator=(const PrivateSockets&) = delete;
 
   Status serve_over(shim::PeerSocket socket, std::shared_ptr<ServedInterface> interface);
   /// Hangs up on all sockets. Afterwards no private binding is made.

@@ -54,8 +54,6 @@ struct Shape {
 class Hosts {
  public:
   Hosts(Shape shape, EtcdOptions etcd);
-  Hosts(const Hosts&) = delete;
-  Hosts& operator=(const Hosts&) = delete;
   ~Hosts();
 
   /// All hosts start anew at this moment, with new instances, and without withdrawing anything of before.

@@ -119,8 +119,6 @@ class Helper {
  public:
   template <class Work>
   explicit Helper(Work work) : thread_([this, work] { work(stop_); }) {}
-  Helper(const Helper&) = delete;
-  Helper& operator=(const Helper&) = delete;
   ~Helper() { end(); }
   void end() {
     stop_ = true;

@@ -21,8 +21,6 @@ class AllocatorDriver {
  public:
   /// `always`: NameserverOptions::allocator_rules_always.
   AllocatorDriver(EventLoop& loop, std::chrono::milliseconds tick, bool always, MachineLoadSource load);
-  AllocatorDriver(const AllocatorDriver&) = delete;
-  AllocatorDriver& operator=(const AllocatorDriver&) = delete;
   ~AllocatorDriver() { loop_.cancel(timer_); }
 
   /// Makes a page for the server of that connection, maps it, and returns the descriptor to send to the server.

@@ -16,8 +16,6 @@ class PolicyInForce {
  public:
   PolicyInForce(EventLoop& loop, std::shared_ptr<Policy> first) noexcept : loop_(loop), policy_(std::move(first)) {}
   ~PolicyInForce() { loop_.forget(watch_); }
-  PolicyInForce(const PolicyInForce&) = delete;
-  PolicyInForce& operator=(const PolicyInForce&) = delete;
 
   /// From now on set() takes effect. `changed` is called on the loop's thread when another policy is in force.
   Status begin(std::function<void()> changed);

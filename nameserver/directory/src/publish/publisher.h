@@ -38,8 +38,6 @@ class Publisher {
   Publisher(Etcd& etcd, PublisherOptions options);
   /// Starts the thread; before that nothing is read, and nothing is sent to etcd. Call it once.
   void begin();
-  Publisher(const Publisher&) = delete;
-  Publisher& operator=(const Publisher&) = delete;
   ~Publisher();
 
   /// This machine's address; 0 until it is known. Thread-safe.

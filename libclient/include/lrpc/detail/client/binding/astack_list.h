@@ -33,8 +33,6 @@ class SecondaryRecords {
  public:
   /// `first`: the number of the first secondary A-stack; the primary ones have the numbers below it.
   explicit SecondaryRecords(std::uint32_t first) noexcept : first_(first) {}
-  SecondaryRecords(const SecondaryRecords&) = delete;
-  SecondaryRecords& operator=(const SecondaryRecords&) = delete;
   ~SecondaryRecords();
 
   /// The records of a place, with their numbers set; the first call allocates them. Empty: no memory. One thread at a

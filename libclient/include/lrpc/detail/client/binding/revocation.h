@@ -15,9 +15,6 @@ namespace lrpc::client {
 /// Thread-safe, except where a comment says otherwise.
 class RevocationNews {
  public:
-  RevocationNews() noexcept = default;
-  RevocationNews(const RevocationNews&) = delete;
-  RevocationNews& operator=(const RevocationNews&) = delete;
   ~RevocationNews();
 
   /// The descriptor, made by the first call; owned by this. `revoked` is the flag that is set before signal().
