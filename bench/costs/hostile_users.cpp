@@ -56,11 +56,9 @@ void HostileUsers::connect() {
 /// Binds anew each time, and sends the descriptor over that binding's bell.
 void HostileUsers::leave_what_is_slow_to_close() {
   const auto socket = shim::connect_nameserver(nameserver_, false);
-  const InterfaceId& id = ::Bench::kPdl.interface;
-  if (!socket || !send(*socket, shim::ImportRequest{LrpcDomains::kExportedName,
-                                                    {std::string(id.name), id.major, id.minor, id.hash},
-                                                    0,
-                                                    shim::Gate::adaptive}))
+  if (!socket ||
+      !send(*socket, shim::ImportRequest{LrpcDomains::kExportedName,
+                                         shim::OwnedInterfaceId::of(::Bench::kPdl.interface), 0, shim::Gate::adaptive}))
     return;
   const auto answer = shim::receive_message(socket->get(), std::chrono::seconds(10));
   if (!answer || !*answer || !std::holds_alternative<shim::Bound>((*answer)->body)) return;

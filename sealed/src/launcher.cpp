@@ -97,8 +97,7 @@ Status Launcher::prepare() {
 Status Launcher::find_interface() {
   request_.name = options_.name;
   if (options_.pdl != nullptr) {
-    const InterfaceId& id = options_.pdl->interface;
-    request_.interface = {std::string(id.name), id.major, id.minor, id.hash};
+    request_.interface = shim::OwnedInterfaceId::of(options_.pdl->interface);
     return {};
   }
   for (;;) {

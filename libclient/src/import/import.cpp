@@ -50,12 +50,11 @@ void get_ready(const ImportOptions& options) try {
 
 Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportWish& wish, const ImportOptions& options,
                                 const shim::Stranger& server) {
-  shim::ImportRequest request{
-      .name = std::string(name),
-      .interface = {std::string(wish.interface.name), wish.interface.major, wish.interface.minor, wish.interface.hash},
-      .timeout_ms = shim::ImportRequest::wire_timeout(wait_of(options)),
-      .gate = options.gate,
-      .principal = wish.principal};
+  shim::ImportRequest request{.name = std::string(name),
+                              .interface = shim::OwnedInterfaceId::of(wish.interface),
+                              .timeout_ms = shim::ImportRequest::wire_timeout(wait_of(options)),
+                              .gate = options.gate,
+                              .principal = wish.principal};
   const milliseconds patience = patience_of(options, wish.is_private);
   const Status sent = shim::send_message(socket, {1, std::move(request), {}, {}}, patience);
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};

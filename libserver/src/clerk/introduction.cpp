@@ -12,8 +12,6 @@ namespace {
 /// The most bytes that an ExportRequest, or the Described that repeats it, takes beside its text and its descriptors.
 constexpr std::size_t kRestOfExport = 2048;
 
-shim::OwnedInterfaceId owned(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
-
 }  // namespace
 
 shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl) {
@@ -21,7 +19,7 @@ shim::BinderMessage export_request(std::uint32_t number, const std::string& name
   std::string descriptors = shim::encode_descriptors(pdl.procedures);
   if (descriptors.size() + pdl.text.size() > shim::kMaxBinderMessage - kRestOfExport) descriptors.clear();
   shim::ExportRequest request{.name = name,
-                              .interface = owned(pdl.interface),
+                              .interface = shim::OwnedInterfaceId::of(pdl.interface),
                               .classes = {pdl.classes.begin(), pdl.classes.end()},
                               .text = std::string(pdl.text),
                               .descriptors = std::move(descriptors)};

@@ -134,6 +134,7 @@ struct OwnedInterfaceId {
   std::uint16_t major = 0;
   std::uint16_t minor = 0;
   std::uint64_t hash = 0;
+  static OwnedInterfaceId of(const InterfaceId& id) { return {std::string(id.name), id.major, id.minor, id.hash}; }
   [[nodiscard]] InterfaceId view() const noexcept { return {name, major, minor, hash}; }
 };
 
