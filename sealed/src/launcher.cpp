@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -23,7 +24,6 @@ namespace lrpc::sealed {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
 /// How long the nameserver or the clerk may take to answer.
 constexpr milliseconds kAnswerTime{10'000};
@@ -77,7 +77,7 @@ Status Launcher::prepare() {
   program_ = *std::move(program);
   auto filter = make_filter(Refuse::trace, options_.allow);
   if (!filter) return filter.error();
-  began_ = Clock::now();
+  wait_ = shim::Wait(options_.timeout);
   if (Status found = find_interface(); !found) return found;
 
   request_.gate = shim::Gate::trap;
@@ -110,14 +110,14 @@ Status Launcher::find_interface() {
     // A nameserver that was there before may be restarting.
     const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone ||
                           (described.code() == Errc::no_nameserver && nameserver_seen_);
-    if (!may_come || left() == kDoNotWait) return described.error();
+    if (!may_come || wait_.left() == kDoNotWait) return described.error();
     std::this_thread::sleep_for(kPause);
   }
 }
 
 /// Makes the request that the child sends, and the control sockets between child and launcher; anew for each child.
 Status Launcher::make_request() {
-  request_.timeout_ms = shim::ImportRequest::wire_timeout(left());
+  request_.timeout_ms = shim::ImportRequest::wire_timeout(wait_.left());
   shim::ImportRequest wire = request_;
   if (socket_) wire.name.clear();  // a private binding has no name; the server need not learn what the program calls it
   auto request = shim::encode({.request = 1, .body = wire, .fds = {}});
@@ -131,18 +131,10 @@ Status Launcher::make_request() {
   return {};
 }
 
-/// The rest of options.timeout.
-milliseconds Launcher::left() const noexcept {
-  if (options_.timeout == kNoLimit) return kNoLimit;
-  // In ms: options_.timeout may be too long for a duration in ns.
-  const auto waited = std::chrono::floor<milliseconds>(Clock::now() - began_);
-  return std::max<milliseconds>(options_.timeout - waited, kDoNotWait);
-}
-
 /// Waits for a nameserver that is being restarted. False: options.timeout is over.
 bool Launcher::nameserver_comes_back() const {
-  while (!(left() == kDoNotWait)) {
-    std::this_thread::sleep_for(std::min(kPause, left()));
+  while (!(wait_.left() == kDoNotWait)) {
+    std::this_thread::sleep_for(std::min(kPause, wait_.left()));
     if (shim::connect_nameserver(options_.nameserver, false).code() != Errc::no_nameserver) return true;
   }
   return false;
@@ -269,7 +261,7 @@ Status Launcher::introduce() {
 
 /// `fds` gets the region first and the bell last. With a private server, the caller must close them aside.
 Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& fds) {
-  const milliseconds wait = left();
+  const milliseconds wait = wait_.left();
   const milliseconds patience = wait > milliseconds::max() - kAnswerTime ? milliseconds::max() : wait + kAnswerTime;
   // The nameserver is trusted; a private server is not.
   const auto attachments = socket_ ? shim::Attachments::taken_in : shim::Attachments::trusted;

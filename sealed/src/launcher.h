@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "child.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/no_limit.h"
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/sealed.h"
 #include "supervisor.h"
@@ -37,7 +37,6 @@ class Launcher {
  private:
   Status find_interface();
   Status make_request();
-  [[nodiscard]] std::chrono::milliseconds left() const noexcept;
   [[nodiscard]] bool nameserver_comes_back() const;
   Status begin();
   void end_child() noexcept;
@@ -54,9 +53,9 @@ class Launcher {
   bool early_ = false;  ///< The private server's answer may have come before the kernel was asked who sends it.
   std::vector<std::string> variables_;  ///< The program's environment.
   shim::ImportRequest request_;
-  std::chrono::steady_clock::time_point began_;  ///< options_.timeout counts from here.
-  bool nameserver_seen_ = false;                 ///< A nameserver has been reached once.
-  bool nameserver_lost_ = false;                 ///< The nameserver was gone before it answered the child.
+  shim::Wait wait_{kNoLimit};     ///< For options_.timeout, from prepare() on.
+  bool nameserver_seen_ = false;  ///< A nameserver has been reached once.
+  bool nameserver_lost_ = false;  ///< The nameserver was gone before it answered the child.
   ChildPlan plan_;
   UniqueFd program_;
   UniqueFd control_;  ///< Our end.

@@ -1,6 +1,8 @@
 // The import call (LRPC §3.1): from a name, or a private socket, to a Binding Object.
 #include <fcntl.h>
 
+#include <algorithm>
+#include <chrono>
 #include <new>
 #include <thread>
 #include <utility>
@@ -163,7 +165,7 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
 Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   auto socket = shim::connect_nameserver(options.nameserver);
   if (!socket) return socket.error();
-  const client::Wait wait(wait_of(options));
+  const shim::Wait wait(wait_of(options));
   auto bound = client::bind(socket->get(), name, wish_of(pdl, false), options);
   if (bound || wait.whole() == kDoNotWait) return bound;
 

@@ -1,8 +1,6 @@
 // The parts of Binding::import() and RawBinding::import().
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,22 +18,6 @@ Result<Binding> import_here(std::string_view name, const Pdl& pdl, const ImportO
 /// Binding::import() in a sealed domain: the one binding that the program's launcher has made for it. Never blocks, and
 /// opens nothing.
 Result<Binding> import_sealed(std::string_view name, const Pdl& pdl, const ImportOptions& options);
-
-/// How much of an import's timeout is left.
-class Wait {
- public:
-  explicit Wait(std::chrono::milliseconds whole) : whole_(whole) {}
-  [[nodiscard]] std::chrono::milliseconds whole() const noexcept { return whole_; }
-  [[nodiscard]] std::chrono::milliseconds left() const {
-    if (whole_ == kNoLimit) return kNoLimit;
-    const auto waited = std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_);
-    return std::max<std::chrono::milliseconds>(whole_ - waited, kDoNotWait);
-  }
-
- private:
-  const std::chrono::milliseconds whole_;
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-};
 
 /// Errors: invalid_argument (a duration that makes no sense), not_supported (an option that the trap gate, or a binding
 /// without a watcher, cannot provide). `sealed`: the binding has the trap gate.

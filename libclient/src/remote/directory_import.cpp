@@ -10,6 +10,7 @@
 #include "import/import.h"
 #include "lrpc/detail/client/call/call_scope.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/no_limit.h"
 #include "remote_import.h"
 
 namespace lrpc::client {
@@ -25,7 +26,7 @@ constexpr milliseconds kLongestForRoom{60'000};  ///< The longest wait for room 
 
 /// Repeats `attempt` while it returns an error for which `waiting_may_help` and time is left. Returns its last outcome.
 template <class Attempt>
-auto attempt_within(const Wait& wait, bool (*waiting_may_help)(Errc), Attempt attempt) {
+auto attempt_within(const shim::Wait& wait, bool (*waiting_may_help)(Errc), Attempt attempt) {
   for (;;) {
     auto outcome = attempt();
     const milliseconds left = wait.left();
@@ -47,14 +48,14 @@ Result<advice::Client> import_directory(const ImportOptions& options) {
 
 /// The same, but waits while other imports of this user use up the user's limit at lrpc-directory. Not for ever:
 /// limit_reached may also mean that this process lacks a resource.
-Result<advice::Client> import_directory(const ImportOptions& options, const Wait& whole) {
+Result<advice::Client> import_directory(const ImportOptions& options, const shim::Wait& whole) {
   const auto may_become_free = [](Errc error) { return error == Errc::limit_reached; };
-  return attempt_within(Wait(std::min(whole.left(), kLongestForRoom)), may_become_free,
+  return attempt_within(shim::Wait(std::min(whole.left(), kLongestForRoom)), may_become_free,
                         [&] { return import_directory(options); });
 }
 
 Result<advice::LookupResults> look_up(advice::Client& directory, std::string_view name, const Pdl& pdl,
-                                      const Wait& wait) {
+                                      const shim::Wait& wait) {
   const milliseconds left = wait.left();
   const auto wait_ms = static_cast<std::uint32_t>(std::min(left, kWaitOfOneCall).count());
   detail::StubAccess::object(directory.binding()).set_call_timeout(patience_with_directory(wait.whole(), left));
@@ -89,7 +90,7 @@ Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResul
 
 Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
   const CallScope own(fresh);  // an import has its own timeout
-  const Wait wait(options.timeout.value_or(kDoNotWait));
+  const shim::Wait wait(options.timeout.value_or(kDoNotWait));
   auto directory = import_directory(options, wait);
   if (!directory) return directory.error();
   // An import that waits for a name waits until a host has the name, can be reached, and has an interface that fits

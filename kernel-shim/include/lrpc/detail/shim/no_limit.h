@@ -1,6 +1,7 @@
 // The one way to say "no limit" and "do not wait" in an option, a quota or a wait.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <limits>
@@ -56,6 +57,23 @@ namespace shim {
 
 /// What programs and policy files write for kNoLimit.
 inline constexpr const char* kNoLimitWord = "no-limit";
+
+/// How much of a timeout is left. It counts from the construction.
+class Wait {
+ public:
+  explicit Wait(std::chrono::milliseconds whole) : whole_(whole) {}
+  [[nodiscard]] std::chrono::milliseconds whole() const noexcept { return whole_; }
+  [[nodiscard]] std::chrono::milliseconds left() const {
+    if (whole_ == kNoLimit) return kNoLimit;
+    // In ms: the whole may be too long for a duration in ns.
+    const auto waited = std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_);
+    return std::max<std::chrono::milliseconds>(whole_ - waited, kDoNotWait);
+  }
+
+ private:
+  std::chrono::milliseconds whole_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
 
 /// Refuses a duration below zero. `option` as the program spells it: "ImportOptions::timeout".
 template <class Rep, class Period>
