@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "loop/no_memory.h"
+#include "lrpc/detail/shim/printable.h"
 
 namespace lrpc::nameserver {
 
@@ -236,12 +237,7 @@ void Peers::log_refusal(const shim::Credentials& peer, const Error& why) {
   log_about(peer, LogLevel::info, describe_peer(peer) + " was refused: " + sanitized(why.message()));
 }
 
-std::string sanitized(std::string_view text) {
-  std::string clean(text.substr(0, shim::kMaxReasonLength));
-  std::ranges::replace_if(
-      clean, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return clean;
-}
+std::string sanitized(std::string_view text) { return shim::printable(text, shim::kMaxReasonLength); }
 
 std::string describe_peer(const shim::Credentials& peer) {
   return "process " + std::to_string(peer.pid) + " (user " + std::to_string(peer.uid) + ")";

@@ -5,7 +5,7 @@
 
 #include "etcd/base64.h"
 #include "etcd/json.h"
-#include "printable.h"
+#include "lrpc/detail/shim/printable.h"
 
 namespace lrpc::directory {
 namespace {
@@ -32,7 +32,7 @@ Error end_of_watch(const Json& result) {
   const std::string_view reason = text_of(result, "cancel_reason").value_or("");
   for (const char* const refusal : {"invalid auth token", "permission denied", "user name is empty"})
     if (reason.find(refusal) != std::string_view::npos)
-      return {Errc::not_permitted, "etcd refuses: " + printable(reason)};
+      return {Errc::not_permitted, "etcd refuses: " + shim::printable(reason)};
   return {Errc::remote_unavailable, "etcd has ended the watch"};
 }
 
@@ -197,9 +197,9 @@ Error error_of(long status, std::string_view body) {
     // etcd 3.4 sends both "error" and "message"; from 3.6 on only the latter.
     auto said = text_of(*answer, "error");
     if (!said) said = text_of(*answer, "message");
-    if (said) words += ": " + printable(*said);
+    if (said) words += ": " + shim::printable(*said);
   } else if (const auto line = body.substr(0, body.find('\n')); !line.empty()) {
-    words += ": " + printable(line);
+    words += ": " + shim::printable(line);
   }
   const std::string text = "etcd refuses: " + words;
   if (status == 401 || status == 403 || code == kPermissionDenied || code == kUnauthenticated)

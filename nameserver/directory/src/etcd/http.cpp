@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lookup/resolver.h"
-#include "printable.h"
+#include "lrpc/detail/shim/printable.h"
 
 namespace lrpc::directory {
 
@@ -88,7 +88,7 @@ Status prepare(CURL* handle, char* error, const TlsOptions& tls, const Http::Req
 }
 
 Error unreachable(const Http::Request& request, CURLcode code, const char* detail) {
-  const std::string what = request.url + ": " + printable(*detail != '\0' ? detail : curl_easy_strerror(code));
+  const std::string what = request.url + ": " + shim::printable(*detail != '\0' ? detail : curl_easy_strerror(code));
   const std::string files = code == CURLE_COULDNT_RESOLVE_HOST ? forbidden_of(kResolverFiles) : std::string();
   if (files.empty()) return {Errc::remote_unavailable, what};
   return {Errc::remote_unavailable,
