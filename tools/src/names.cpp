@@ -25,10 +25,6 @@ Result<Answer> ask(int socket, shim::BinderBody request) {
   return Error{Errc::bad_message, "the nameserver's answer makes no sense"};
 }
 
-std::string version_of(const shim::OwnedInterfaceId& interface) {
-  return fmt::format("{} {}.{}", interface.name, interface.major, interface.minor);
-}
-
 }  // namespace
 
 int complain(const Error& error, int status) {
@@ -57,12 +53,12 @@ int list_names(const std::string& nameserver) {
   std::size_t widest_interface = 9;
   for (const auto& one : names) {
     widest_name = std::max(widest_name, one.name.size());
-    widest_interface = std::max(widest_interface, version_of(one.interface).size());
+    widest_interface = std::max(widest_interface, shim::version_of(one.interface.view()).size());
   }
   fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", "NAME", widest_name, "INTERFACE", widest_interface, "PID", "UID");
   for (const auto& one : names) {
-    fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", one.name, widest_name, version_of(one.interface), widest_interface,
-               one.server.pid, one.server.uid);
+    fmt::print("{:{}}  {:{}}  {:>7}  {:>5}\n", one.name, widest_name, shim::version_of(one.interface.view()),
+               widest_interface, one.server.pid, one.server.uid);
   }
   return 0;
 }

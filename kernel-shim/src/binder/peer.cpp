@@ -30,11 +30,11 @@ constexpr uid_t kOverflowUser = 65534;
 
 Error peer_gone() { return {Errc::peer_gone, "the peer's process is no more"}; }
 
+}  // namespace
+
 std::string version_of(const InterfaceId& interface) {
   return std::string(interface.name) + " " + std::to_string(interface.major) + "." + std::to_string(interface.minor);
 }
-
-}  // namespace
 
 Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
   const auto mismatch = [&](Errc code, const std::string& why) {

@@ -13,10 +13,6 @@ namespace {
 /// Whether a declaration may have this character: it is shown on terminals, of other users, too.
 bool declares(char c) noexcept { return (c >= ' ' && c <= '~') || c == '\n'; }
 
-std::string version_of(const shim::OwnedInterfaceId& interface) {
-  return interface.name + " " + std::to_string(interface.major) + "." + std::to_string(interface.minor);
-}
-
 }  // namespace
 
 /// All checks of an export except its size and whether the name is taken.
@@ -70,8 +66,9 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   if (auto watched = watch_process(peer); !watched) return peers_.fail(peer, request, watched.error());
 
   const ExportId id = ++last_export_;
-  peers_.log_about(peer.peer, LogLevel::info,
-                   describe_peer(peer.peer) + " exports '" + body.name + "' (" + version_of(body.interface) + ")");
+  peers_.log_about(
+      peer.peer, LogLevel::info,
+      describe_peer(peer.peer) + " exports '" + body.name + "' (" + shim::version_of(body.interface.view()) + ")");
   // In this order: if there is no memory for the rest, the connection's end takes back what has been added.
   peer.exports.emplace(id, body.name);
   exports_.emplace(body.name, Export{id, &peer, std::move(body.interface), std::move(body.classes), std::move(*layout),

@@ -298,6 +298,8 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 /// Whether `name` can be exported: 1 to kMaxNameLength printable ASCII characters without space, '@' or '/'.
 [[nodiscard]] bool valid_name(std::string_view name) noexcept;
 
+/// The interface's name and version: "Files 1.2".
+[[nodiscard]] std::string version_of(const InterfaceId& interface);
 /// ok, or interface_mismatch / version_mismatch / hash_mismatch with a text that names both sides and what to do.
 /// Compatible: same name, same major, exported minor ≥ wanted minor, and the same hash.
 Status compatible(const InterfaceId& wanted, const InterfaceId& exported);
