@@ -20,8 +20,6 @@ class PrivateNameserver {
   /// With `options`, except for the socket's path. If options.mode is set, other users can pass through the directory,
   /// so that only the mode decides who may use the socket.
   static Result<std::unique_ptr<PrivateNameserver>> start(nameserver::NameserverOptions options = {});
-  PrivateNameserver(const PrivateNameserver&) = delete;
-  PrivateNameserver& operator=(const PrivateNameserver&) = delete;
   ~PrivateNameserver();
   [[nodiscard]] const std::string& socket() const noexcept { return socket_; }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }

@@ -21,8 +21,6 @@ class BareIntroduction {
   class Introduced {
    public:
     Introduced(void* region, UniqueFd bell) noexcept : region_(region), bell_(std::move(bell)) {}
-    Introduced(const Introduced&) = delete;
-    Introduced& operator=(const Introduced&) = delete;
     ~Introduced();
 
    private:

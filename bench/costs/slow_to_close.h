@@ -27,8 +27,6 @@ class StuckFile {
  public:
   /// Needs to be root. Precondition: that of Child::spawn(). Errors: not_supported (there is no FUSE here, and why).
   static Result<std::unique_ptr<StuckFile>> make(const Seat& seat);
-  StuckFile(const StuckFile&) = delete;
-  StuckFile& operator=(const StuckFile&) = delete;
   ~StuckFile();
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   /// Ends all waits for the file. A process that was forked since may call it, too.

@@ -90,8 +90,6 @@ class CallbackPort {
   /// other threads wait until this attempt is destroyed.
   struct Attempt {
     Attempt(CallbackPort& port, std::chrono::milliseconds patience);
-    Attempt(const Attempt&) = delete;
-    Attempt& operator=(const Attempt&) = delete;
     ~Attempt();
     [[nodiscard]] Status keep(Kept kept);
     [[nodiscard]] Error failed(Error why);
