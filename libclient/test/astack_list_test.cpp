@@ -69,6 +69,17 @@ TEST_F(AStackLists, begin_with_the_first_and_give_back_first_what_was_put_back_l
   EXPECT_EQ(list_.take_any(), b);
 }
 
+TEST_F(AStackLists, note_at_the_end_of_the_binding_which_astacks_lie_in_the_lifo) {
+  const LinkageRecord* const in_call = list_.take_any();
+  list_.put_shared(*list_.take_any());
+  list_.close();
+  list_.note_resting();
+  for (const LinkageRecord& record : records_)
+    EXPECT_EQ(record.rested, record.index >= kFirst && &record != in_call) << record.index;
+  EXPECT_EQ(list_.count_idle(), kCount - 1) << "they stay there";
+  EXPECT_NE(list_.take_any(), nullptr);
+}
+
 TEST_F(AStackLists, lease_to_a_thread_what_it_has_put_back) {
   LinkageRecord* const mine = take();
   list_.put(nullptr, *mine);

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "lrpc/detail/shim/binder/bell.h"
+#include "lrpc/detail/shim/call/call_word.h"
+#include "lrpc/detail/shim/call/region.h"
 #include "lrpc/server.h"
 #include "mortal_test.h"
 #include "private_answer.h"
@@ -179,6 +181,33 @@ TEST(RevocationByTheServer, is_its_end_of_the_bell_on_which_it_can_say_nothing) 
   bell->first.reset();
   EXPECT_TRUE(eventually([&] { return told == 1; }));
   EXPECT_TRUE(client->binding().revoked());
+}
+
+TEST(RevocationByTheServer, is_marked_in_the_words_of_calls_and_in_no_other) {
+  namespace shim = lrpc::shim;
+  auto bell = shim::make_socket_pair();
+  auto layout = shim::RegionLayout::of(Mortal::kPdl.classes);
+  ASSERT_TRUE(bell && layout);
+  auto memory = shim::create_region(*layout);
+  ASSERT_TRUE(memory);
+  auto ends = answered_pair(encoded(bound_answer(Mortal::kPdl.classes)), std::array{memory->get(), bell->second.get()});
+  ASSERT_TRUE(ends) << ends.error().message();
+  std::atomic<bool> told{false};
+  auto client = Mortal::Client::import_over(std::move(ends->first), {.on_revoked = [&] { told = true; }});
+  ASSERT_TRUE(client) << client.error().message();
+  auto region = shim::Region::map(*std::move(memory), *std::move(layout));
+  ASSERT_TRUE(region);
+  auto held = client->start().Hold();
+  bell->first.reset();
+  EXPECT_EQ(held.finish().code(), Errc::call_failed);
+  EXPECT_TRUE(eventually([&] { return told.load(); }));
+  int marked = 0;
+  for (std::uint32_t i = 0; i < region->layout().astack_count(); ++i) {
+    const shim::CallWord word(region->astack(i).head->word.load());
+    EXPECT_EQ(word.revoked(), word.bits() != 0) << "A-stack " << i;
+    marked += word.revoked() ? 1 : 0;
+  }
+  EXPECT_EQ(marked, 1) << "one is in a call";
 }
 
 /// A server, and the client of its only binding, which is private.

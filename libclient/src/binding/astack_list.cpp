@@ -282,6 +282,21 @@ shim::LinkageRecord* AStackList::pop_secondary() noexcept {
   return secondary_ != nullptr ? pop_from(secondary_top_, *secondary_) : nullptr;
 }
 
+void AStackList::note_resting() noexcept {
+  // Changes only the tag, so that whoever takes the top afterwards synchronises with this.
+  const std::uint64_t one_tag = 1ULL << 32;
+  const std::uint64_t noted = top_.fetch_add(one_tag, std::memory_order_acq_rel) + one_tag;
+  auto next = static_cast<std::uint32_t>(noted);
+  for (std::size_t i = 0; next != 0 && i < all_.size(); ++i) {
+    shim::LinkageRecord& record = all_[next - 1];
+    record.rested = true;
+    next = record.next.load(std::memory_order_relaxed);
+  }
+  // If others took or put back A-stacks meanwhile, the links may have led anywhere: nothing is known.
+  if (top_.load(std::memory_order_acquire) == noted) return;
+  for (shim::LinkageRecord& record : all_) record.rested = false;
+}
+
 std::size_t AStackList::count_idle() const noexcept {
   std::size_t count = 0;
   // A forked child may have copied a list while it changed: then it can be circular.

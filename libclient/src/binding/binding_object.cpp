@@ -78,7 +78,7 @@ Status BindingObject::watch() {
 void BindingObject::watcher_saw_end(std::uint64_t watch) noexcept {
   Library::get().watcher.unwatch(watch);
   keepers_.fetch_add(1, std::memory_order_relaxed);  // a callback may release this
-  revoke();
+  (void)end_calls();
   news_.tell();
   release();
 }
@@ -185,20 +185,27 @@ void BindingObject::check_server() noexcept {
 }
 
 void BindingObject::revoke() noexcept {
-  if (revoked()) return;
+  // The watcher calls the functions of when_revoked(). If the server lives, but broke the protocol, only this hang-up
+  // tells the watcher and that server of the end.
+  if (end_calls() && parts_.watched) parts_.bell.hang_up();
+}
+
+bool BindingObject::end_calls() noexcept {
+  if (revoked()) return false;
   const shim::NoCancellation never;
   LRPC_STEP("T17");
   // The lists first: then the binding is never revoked while a list is open, and the call path checks only the list.
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].close();
-  if (revoked_.exchange(true, std::memory_order_seq_cst)) return;
-  // T17
-  for (shim::LinkageRecord& record : records_) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);
+  if (revoked_.exchange(true, std::memory_order_seq_cst)) return false;
+  // T17. An A-stack that rests now is in no call, and its next call sees the flag. Its word may lie on a page that this
+  // process has never touched.
+  for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].note_resting();
+  for (shim::LinkageRecord& record : records_)
+    if (!record.rested) shim::revoke_word(*record.astack.head, shim::Sleeper::caller);
   if (secondary_ != nullptr) secondary_->revoke();
   for (std::size_t i = 0; i < parts_.region.layout().classes().size(); ++i) lists_[i].wake_waiters();
   if (!has_been_let_go()) news_.signal();
-  // The watcher calls the functions of when_revoked(). If the server lives, but broke the protocol, only this hang-up
-  // tells the watcher and that server of the end.
-  if (parts_.watched) parts_.bell.hang_up();
+  return true;
 }
 
 Status BindingObject::watched() const {

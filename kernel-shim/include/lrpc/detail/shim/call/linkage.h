@@ -28,6 +28,7 @@ struct alignas(128) LinkageRecord {
   bool estack_may_sleep = true;
   bool quarantined = false;  ///< Abandoned: not to be reused before its RETURNED(generation).
   bool limited = false;      ///< `until` and `cancellations` limit this call.
+  bool rested = false;       ///< See AStackList::note_resting(). Only the thread that revokes the binding uses it.
   PollPace pace;             ///< How often to look while polling.
   CallerPolicy policy;       ///< How to wait.
   // The limits of a call that was started within a scope of limits, for when it is finished later.

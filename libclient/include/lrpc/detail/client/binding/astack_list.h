@@ -204,6 +204,9 @@ class AStackList {
     std::lock_guard lock(ending_);
     stop_leasing();
   }
+  /// Sets `rested` of the primary A-stacks that are in the LIFO now, or of none if others use the LIFO meanwhile. A
+  /// thread that takes one of them later sees what the calling thread has done before. One thread, once.
+  void note_resting() noexcept;
   /// close() for a forked child. Takes no lock: a thread that does not exist there may hold it.
   void close_after_fork() noexcept { stop_leasing(); }
 

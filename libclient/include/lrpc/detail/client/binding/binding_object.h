@@ -172,6 +172,8 @@ class BindingObject {
   void let_go_after_fork() noexcept;
   void release() noexcept;
   void watcher_saw_end(std::uint64_t watch) noexcept;
+  /// revoke() without the hang-up, of which a server that has gone need not hear. True: no other thread was first.
+  [[nodiscard]] bool end_calls() noexcept;
   [[nodiscard]] Status watched() const;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
   void wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
