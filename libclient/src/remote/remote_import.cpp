@@ -81,7 +81,7 @@ class NetworkedPath final : public RemotePath {
   }
 
   Result<GroupReplies> call_all(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
-    if (!carries(procedure)) return Errc::not_supported;
+    if (!bound_.to_group) return Errc::not_supported;
     const auto image = packed(procedure, linkage);
     std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMostReplies]);
     if (!image || memory == nullptr) return Errc::system_error;

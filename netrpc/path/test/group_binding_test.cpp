@@ -171,10 +171,14 @@ TEST_F(Groups, a_single_inout_argument_is_given_as_it_is) {
 TEST_F(Groups, a_binding_to_one_host_has_no_members_to_ask) {
   auto client = import("files@" + name(0));
   ASSERT_TRUE(client);
-  EXPECT_EQ(client->all().Add(1, 2).code(), Errc::not_supported);
+  const auto asked = client->all().Add(1, 2);
+  EXPECT_EQ(asked.code(), Errc::not_supported);
+  EXPECT_EQ(asked.error().text, "not supported here: all() asks the members of a group, import NAME@GROUP");
   auto local = Replica::Client::import("files", {.nameserver = members_[0].host->socket()});
   ASSERT_TRUE(local);
-  EXPECT_EQ(local->all().Add(1, 2).code(), Errc::not_supported);
+  const auto locally = local->all().Add(1, 2);
+  EXPECT_EQ(locally.code(), Errc::not_supported);
+  EXPECT_EQ(locally.error().text, asked.error().text);
 }
 
 TEST_F(Groups, say_why_they_cannot_be_bound) {

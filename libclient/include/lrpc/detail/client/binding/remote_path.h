@@ -60,7 +60,8 @@ class RemotePath {
   /// The same for a one-way call: when this returns, the network domain has the call. Returns 0 or a failure.
   [[nodiscard]] virtual std::uint16_t send(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
 
-  /// As call(), to all members of a group. Unpack each reply by put_reply(). Errors: system_error (no memory).
+  /// As call(), to all members of a group. Unpack each reply by put_reply(). Precondition: the procedure passes no
+  /// handles. Errors: not_supported (the binding is not to a group), system_error (no memory).
   [[nodiscard]] virtual Result<GroupReplies> call_all(std::uint16_t procedure,
                                                       shim::LinkageRecord& linkage) noexcept = 0;
   /// Unpacks a member's reply with this status onto the A-stack, over the previous reply. Returns the call status.

@@ -120,20 +120,26 @@ template <class P, class... Passed>
 /// compiled without exceptions.
 [[nodiscard]] bool had_memory(void (*work)(void* of), void* of) noexcept;
 
+/// Why all() cannot be used on a binding.
+[[nodiscard]] inline detail::Failure not_to_a_group() noexcept {
+  return refused(Errc::not_supported, "all() asks the members of a group, import NAME@GROUP");
+}
+
 /// A call to all members of a group, from its arguments to their answers. Blocks and ends as invoke(). Errors: those of
-/// invoke() (if too few answered, one member's error, or call_failed); not_supported (the binding is not to a group);
+/// invoke() (if too few answered, one member's error, or call_failed); not_supported (not_to_a_group());
 /// system_error (no memory for the replies; the call may have been executed).
 template <class P, class... Passed, class... A>
 [[gnu::cold, gnu::noinline]] Replies<typename P::Result_, Passed...> invoke_all(BindingObject& object,
                                                                                 A... arguments) noexcept {
   if (const Refusal refusal = check_arguments<P>(arguments...); refusal.what != nullptr)
     return refused(refusal.code, refusal.what);
-  if (!object.remote()) return Errc::not_supported;
+  if (!object.remote()) return not_to_a_group();
   RemoteCall call(object, P::kProcedure_.astack_class);
   if (!call.taken()) return call.error();
   push_arguments<P>(call, arguments...);
   RemotePath& path = *object.remote_path();
   auto replies = path.call_all(P::kProcedure_.procedure, call.linkage());
+  if (replies.code() == Errc::not_supported) return not_to_a_group();
   if (!replies) return replies.error();
   const Errc failure = replies->status() == 0 ? Errc::ok : Call::failure(replies->status());
   MemberReplies<typename P::Result_, Passed...> collated{.replies = {}, .members = replies->members()};
