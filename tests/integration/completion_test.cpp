@@ -266,5 +266,23 @@ TEST(Completion, of_the_parent_is_not_there_in_a_fork_child) {
   tasks.service.let_all_go();
 }
 
+TEST(Completion, reports_at_once_what_a_fork_childs_parent_started) {
+  if (kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator does not know of forks";
+  LocalTasks tasks;
+  auto nap = tasks.client->start().NapFor(kUntilLetGo);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto own = make_queue();
+    Errc code{};
+    const bool watched = own->watch(nap, [&] { code = nap.finish().code(); }).has_value();
+    _exit(watched && own->wait(kPatience) == 1 && code == Errc::call_failed ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  tasks.service.let_all_go();
+  EXPECT_TRUE(nap.finish());
+}
+
 }  // namespace
 }  // namespace testing_lrpc

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -33,19 +34,22 @@ std::size_t whole_pages(std::size_t size) noexcept {
   return size / page * page + (size % page != 0 ? page : 0);
 }
 
+constinit std::atomic<std::size_t> thread_locals_now{0};  ///< 0: not counted yet.
+
 /// Bytes of the thread-local variables of the program and its libraries, which glibc takes from each thread's stack.
+/// Not a static that the first caller initialises: a child forked while another thread does that would wait for that
+/// thread for ever.
 std::size_t thread_locals() noexcept {
-  static const std::size_t all = [] {
-    std::size_t sum = 0;
-    const auto add = [](dl_phdr_info* object, std::size_t, void* to) {
-      for (const auto& segment : std::span(object->dlpi_phdr, object->dlpi_phnum))
-        if (segment.p_type == PT_TLS) *static_cast<std::size_t*>(to) += segment.p_memsz + segment.p_align;
-      return 0;
-    };
-    (void)dl_iterate_phdr(add, &sum);
-    return sum;
-  }();
-  return all;
+  if (const std::size_t counted = thread_locals_now.load(std::memory_order_relaxed); counted != 0) return counted;
+  std::size_t sum = 0;
+  const auto add = [](dl_phdr_info* object, std::size_t, void* to) {
+    for (const auto& segment : std::span(object->dlpi_phdr, object->dlpi_phnum))
+      if (segment.p_type == PT_TLS) *static_cast<std::size_t*>(to) += segment.p_memsz + segment.p_align;
+    return 0;
+  };
+  (void)dl_iterate_phdr(add, &sum);
+  thread_locals_now.store(sum, std::memory_order_relaxed);
+  return sum;
 }
 
 /// All but those that a thread's own faults raise: if one of these is blocked, the process ends without a call of the

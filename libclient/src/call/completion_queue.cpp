@@ -61,8 +61,9 @@ void CompletionQueue::unlink(client::QueueLink& link, std::unique_lock<std::mute
 }
 
 bool CompletionQueue::Watched::look() const noexcept {
+  if (binding->revoked()) return true;  // first: the word of a call that a fork child's parent started is not mapped
   const shim::CallWord word = shim::load_word(*linkage->astack.head);
-  if (!word.same_turn(called.bits()) || word.revoked() || binding->revoked()) return true;
+  if (!word.same_turn(called.bits()) || word.revoked()) return true;
   return shim::cancelled(cancellations.get()) ||
          (until != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= until);
 }

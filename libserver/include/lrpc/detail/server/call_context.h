@@ -58,7 +58,8 @@ class Scratch {
 
 }  // namespace server
 
-/// One for each thread that executes calls, set anew for each call. Valid only during the call and on that thread.
+/// One for each thread that executes calls, set anew for each call. Valid only during the call and on that thread, and
+/// not in a child that the procedure forks: there the region is not mapped, and locks of the server may stay locked.
 class CallContext {
  public:
   CallContext() = default;
