@@ -95,11 +95,15 @@ TEST(LastAnswersTest, are_given_with_their_age_and_not_when_they_are_too_old) {
 TEST(LastAnswersTest, are_bounded) {
   LastAnswers answers(10s);
   const auto name_of = [](std::size_t i) { return std::to_string(9'999 - i); };
-  for (std::size_t i = 0; i <= LastAnswers::kMostNames; ++i)
-    answers.store(name_of(i), {{"a", 11, 1, {"I", 1, 0, 7}}}, Time(1h) + std::chrono::nanoseconds(i));
+  const auto store = [&](std::size_t i) { answers.store(name_of(i), {{"a", 11, 1, {"I", 1, 0, 7}}}, Time(1h)); };
+  for (std::size_t i = 0; i < LastAnswers::kMostNames; ++i) store(i);
+  store(0);
+  store(LastAnswers::kMostNames);
   EXPECT_EQ(answers.size(), LastAnswers::kMostNames);
-  EXPECT_FALSE(answers.find(name_of(0), Time(1h))) << "the name stored longest ago is dropped";
-  EXPECT_TRUE(answers.find(name_of(1), Time(1h)));
+  EXPECT_FALSE(answers.find(name_of(1), Time(1h))) << "the name stored longest ago is dropped";
+  EXPECT_TRUE(answers.find(name_of(0), Time(1h))) << "it was stored again";
+  EXPECT_TRUE(answers.find(name_of(2), Time(1h)));
+  EXPECT_TRUE(answers.find(name_of(LastAnswers::kMostNames), Time(1h)));
 }
 
 TEST(LookupBudgetsTest, of_a_user_that_asks_in_a_loop_leave_those_of_others_whole) {

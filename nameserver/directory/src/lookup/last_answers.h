@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,20 +26,27 @@ class LastAnswers {
 
   /// `oldest`: older answers are not returned. Zero: none are kept.
   explicit LastAnswers(std::chrono::milliseconds oldest) noexcept : oldest_(oldest) {}
+  LastAnswers(const LastAnswers&) = delete;
+  LastAnswers& operator=(const LastAnswers&) = delete;
 
   /// Replaces what is known of `name`. No hosts: forgets the name, so that a withdrawn name is not found again. Work:
-  /// the number of names.
+  /// logarithmic in the number of names.
   void store(const std::string& name, std::vector<PublishedName> hosts, Time now);
   [[nodiscard]] std::optional<Answer> find(const std::string& name, Time now) const;
   [[nodiscard]] std::size_t size() const noexcept { return names_.size(); }
 
  private:
+  using ByAge = std::list<const std::string*>;
   struct Entry {
     std::vector<PublishedName> hosts;
     Time at;
+    ByAge::iterator place;
   };
+  void forget(const std::string& name) noexcept;
+
   const std::chrono::milliseconds oldest_;
   std::map<std::string, Entry> names_;
+  ByAge by_age_;  ///< The keys of names_, the one stored longest ago first.
 };
 
 }  // namespace lrpc::directory
