@@ -2,14 +2,18 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <vector>
 
 #include "idle_processors.h"
 #include "idle_processors.skel.h"
+#include "seen_idle.h"
 
 namespace lrpc::shim {
 namespace {
@@ -39,18 +43,27 @@ struct ProcessorWatch::Impl {
   std::unique_ptr<idle_processors_bpf, SkeletonDeleter> skeleton;
   const idle_processor* slots = nullptr;
   std::size_t mapped = 0;
-  unsigned count = 0;
+  UniqueFd online_list;
+  // One for each possible processor.
+  std::vector<bool> online;
+  std::vector<SeenIdle> seen;
   std::uint64_t looked_at = 0;
-  std::uint64_t idle_then = 0;
 
   ~Impl() {
     if (slots != nullptr) ::munmap(const_cast<idle_processor*>(slots), mapped);
   }
 
-  /// Of all processors together, modulo 2^63.
-  [[nodiscard]] std::uint64_t idle_until(std::uint64_t now) const noexcept {
-    std::uint64_t sum = 0;
-    for (unsigned i = 0; i < count; ++i) sum += idle_ns_until(now, state_of(slots[i]));
+  /// If the list cannot be read, all count as online.
+  void see_who_is_online() {
+    std::array<char, 4096> text;
+    const ssize_t got = ::pread(online_list.get(), text.data(), text.size(), 0);
+    if (got <= 0 || !parse_online({text.data(), static_cast<std::size_t>(got)}, online))
+      online.assign(online.size(), true);
+  }
+  /// Nanoseconds, of all processors together, since the look before.
+  [[nodiscard]] std::int64_t idle_since_last(std::uint64_t now) noexcept {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < seen.size(); ++i) sum += seen[i].look(now, state_of(slots[i]), online[i]);
     return sum;
   }
 };
@@ -63,16 +76,20 @@ Result<std::unique_ptr<ProcessorWatch>> ProcessorWatch::attach() {
   auto impl = std::make_unique<Impl>();
   const int possible = libbpf_num_possible_cpus();
   if (possible <= 0) return refused("counting the processors", possible);
-  impl->count = static_cast<unsigned>(possible);
+  const auto count = static_cast<unsigned>(possible);
+  impl->online.resize(count);
+  impl->seen.resize(count);
+  impl->online_list = UniqueFd(::open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC));
+  if (!impl->online_list) return refused("opening the list of the processors online", errno);
   impl->skeleton.reset(idle_processors_bpf__open());
   if (impl->skeleton == nullptr) return refused("opening the program", errno);
   bpf_map* map = impl->skeleton->maps.processors;
-  if (const int err = bpf_map__set_max_entries(map, impl->count); err != 0) return refused("sizing its map", err);
+  if (const int err = bpf_map__set_max_entries(map, count); err != 0) return refused("sizing its map", err);
   if (const int err = idle_processors_bpf__load(impl->skeleton.get()); err != 0)
     return refused("loading the program", err);
 
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  impl->mapped = (impl->count * sizeof(idle_processor) + page - 1) / page * page;
+  impl->mapped = (count * sizeof(idle_processor) + page - 1) / page * page;
   void* mapped = ::mmap(nullptr, impl->mapped, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
   if (mapped == MAP_FAILED) return refused("mapping its map", errno);
   impl->slots = static_cast<const idle_processor*>(mapped);
@@ -83,10 +100,9 @@ Result<std::unique_ptr<ProcessorWatch>> ProcessorWatch::attach() {
 }
 
 double ProcessorWatch::idle() {
+  impl_->see_who_is_online();
   const std::uint64_t now = now_ns();
-  const std::uint64_t idle = impl_->idle_until(now);
-  // A processor that became idle after `now` was read makes the difference a little less, perhaps than nothing.
-  const auto more = static_cast<std::int64_t>((idle - std::exchange(impl_->idle_then, idle)) << 1) / 2;
+  const std::int64_t more = impl_->idle_since_last(now);
   const std::uint64_t passed = now - std::exchange(impl_->looked_at, now);
   return passed > 0 && more > 0 ? static_cast<double>(more) / static_cast<double>(passed) : 0;
 }

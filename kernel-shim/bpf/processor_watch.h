@@ -22,8 +22,8 @@ class ProcessorWatch {
   ProcessorWatch& operator=(const ProcessorWatch&) = delete;
   ~ProcessorWatch();
 
-  /// Processors that were idle since the look before, on average; the first counts from attach(). No system call but
-  /// the clock's.
+  /// Processors that were idle since the look before, on average; the first counts from attach(). Those that were
+  /// offline at a look do not count. No system call but the clock's and a read of the list of processors online.
   [[nodiscard]] double idle();
 
   /// What the kernel counted of the program's own cost, while somebody had that counting switched on

@@ -18,6 +18,7 @@
 
 #include "idle_processors.h"
 #include "lrpc/detail/shim/system/processor.h"
+#include "seen_idle.h"
 
 namespace lrpc::shim {
 namespace {
@@ -100,6 +101,28 @@ TEST(IdleProcessors, counts_each_span_once_whenever_a_reader_looks) {
   EXPECT_EQ(at(20'500, idle_again), 3'500U);
   EXPECT_EQ(idle & 1, 1U);
   EXPECT_EQ(busy & 1, 0U);
+}
+
+TEST(IdleProcessors, do_not_count_while_they_are_offline) {
+  SeenIdle seen;
+  const __u64 idle = state_after_switch(10'000, 0, 1);
+  EXPECT_EQ(seen.look(12'000, idle, true), 2'000);
+  EXPECT_EQ(seen.look(15'000, idle, false), 0);
+  EXPECT_EQ(seen.look(90'000, idle, false), 0);
+  EXPECT_EQ(seen.look(95'000, idle, true), 0) << "it has come back since the look before";
+  EXPECT_EQ(seen.look(96'000, idle, true), 1'000);
+  const __u64 busy = state_after_switch(97'000, idle, 0);
+  EXPECT_EQ(seen.look(99'000, busy, true), 1'000);
+}
+
+TEST(IdleProcessors, are_online_by_the_kernels_list) {
+  std::vector<bool> online(8);
+  EXPECT_TRUE(parse_online("0-2,5,7-9\n", online));
+  EXPECT_EQ(online, (std::vector<bool>{true, true, true, false, false, true, false, true}));
+  EXPECT_TRUE(parse_online("1", online));
+  EXPECT_EQ(online, (std::vector<bool>{false, true, false, false, false, false, false, false}));
+  for (const char* const text : {"", "\n", "all", "1-", "0,,2", "0 1", "0-99999999999999999999"})
+    EXPECT_FALSE(parse_online(text, online)) << text;
 }
 
 TEST(ProcessorWatch, says_why_where_it_cannot_be_had) {
