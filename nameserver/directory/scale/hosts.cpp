@@ -81,9 +81,13 @@ Clock::time_point Hosts::advance(Host& host, double chance) {
   const auto step = policy.next(Clock::now());
   if (step.what == What::wait) return step.until;
   const auto began = Clock::now();
-  const Errc outcome = carry_out(step, policy, *host.etcd, shape_.lease).code();
+  const auto done = carry_out(step, *host.etcd, shape_.lease);
+  const Errc outcome = done.code();
   const auto now = Clock::now();
-  if (outcome != Errc::ok) policy.failed(step, outcome, now, chance);
+  if (done)
+    (*done)(policy);
+  else
+    policy.failed(step, outcome, now, chance);
   const bool settled = policy.lease() != 0 && policy.settled();
   if (settled != host.settled) settled ? ++settled_ : --settled_;
   const std::lock_guard lock(counted_mutex_);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,6 +43,14 @@ class FakeEtcd {
     const std::lock_guard lock(mutex_);
     down_ = down;
   }
+  /// While it is silent, requests wait for their answers.
+  void set_silent(bool silent) {
+    {
+      const std::lock_guard lock(mutex_);
+      silent_ = silent;
+    }
+    speaks_.notify_all();
+  }
   void lose_everything() {
     const std::lock_guard lock(mutex_);
     keys_.clear();
@@ -67,7 +76,8 @@ class FakeEtcd {
 
   std::string answer_to(const Gateway::Request& request) {
     if (request.path == "/v3/watch") return watch();
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    speaks_.wait(lock, [&] { return !silent_; });
     if (down_) return answer(503, "");
     const Json asked = parse_json(request.body).value_or(Json());
     if (request.path == "/v3/kv/range") return answer(200, range(asked).dump());
@@ -130,6 +140,8 @@ class FakeEtcd {
   std::int64_t lease_ = 0;  ///< 0: none.
   std::int64_t last_lease_ = 0;
   bool down_ = false;
+  bool silent_ = false;
+  std::condition_variable speaks_;
   std::atomic<bool> revokes_ = true;
   std::atomic<bool> revoking_ = false;
   int times_ = 1;

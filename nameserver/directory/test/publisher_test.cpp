@@ -104,6 +104,20 @@ TEST_F(Publishing, begins_anew_when_etcd_was_down_or_has_lost_the_lease) {
   EXPECT_TRUE(said_.has("etcd has lost the lease")) << said_.text();
 }
 
+TEST_F(Publishing, follows_the_local_names_while_etcd_leaves_a_request_unanswered) {
+  start_network();
+  const ExportId first = start("first");
+  etcd_.set_silent(true);
+  publish();
+  EXPECT_TRUE(eventually([&] { return etcd_.requests() > 0; }));
+  start("second");
+  EXPECT_TRUE(server_.withdraw(first));
+  EXPECT_TRUE(eventually([&] { return publisher_->own_name("second") && !publisher_->own_name("first"); }));
+  EXPECT_FALSE(said_.has("etcd: ")) << "only after the request has failed";
+  etcd_.set_silent(false);
+  EXPECT_TRUE(becomes({"second/10.0.0.1"})) << said_.text();
+}
+
 TEST_F(Publishing, publishes_nothing_while_the_address_is_not_known_and_says_so) {
   network_.address = 0;
   start_network();

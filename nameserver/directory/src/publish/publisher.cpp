@@ -10,24 +10,25 @@ namespace lrpc::directory {
 
 using Clock = std::chrono::steady_clock;
 
-Status carry_out(const PublisherPolicy::Step& step, PublisherPolicy& policy, Etcd& etcd, std::chrono::seconds ttl) {
+Result<Outcome> carry_out(const PublisherPolicy::Step& step, Etcd& etcd, std::chrono::seconds ttl) {
   using What = PublisherPolicy::What;
-  const auto told = [](const auto& result, const auto& tell) -> Status {
+  const auto told = [](const auto& result, const auto& tell) -> Result<Outcome> {
     if (!result) return result.error();
-    tell(*result);
-    return {};
+    return Outcome([tell, value = *result](PublisherPolicy& policy) { tell(policy, value); });
   };
-  const auto of_entries = [&](Unit) { policy.put_or_removed(step); };
+  const auto granted = [](PublisherPolicy& policy, const Lease& lease) { policy.granted(lease, Clock::now()); };
+  const auto kept = [](PublisherPolicy& policy, const Lease& lease) { policy.kept(lease, Clock::now()); };
+  const auto audited = [](PublisherPolicy& policy, std::size_t keys) { policy.audited(keys); };
+  const auto of_entries = [&step](PublisherPolicy& policy, Unit) { policy.put_or_removed(step); };
   switch (step.what) {
     case What::wait: break;
-    case What::grant: return told(etcd.grant(ttl), [&](const Lease& lease) { policy.granted(lease, Clock::now()); });
-    case What::keep_alive:
-      return told(etcd.keep_alive(step.lease), [&](const Lease& lease) { policy.kept(lease, Clock::now()); });
-    case What::audit: return told(etcd.attached(step.lease), [&](std::size_t keys) { policy.audited(keys); });
+    case What::grant: return told(etcd.grant(ttl), granted);
+    case What::keep_alive: return told(etcd.keep_alive(step.lease), kept);
+    case What::audit: return told(etcd.attached(step.lease), audited);
     case What::put: return told(etcd.put(step.entries, step.lease), of_entries);
     case What::remove: return told(etcd.remove(step.entries, step.lease), of_entries);
   }
-  return {};
+  return Outcome([](PublisherPolicy&) {});
 }
 
 Publisher::Publisher(Etcd& etcd, PublisherOptions options)
@@ -37,18 +38,29 @@ Publisher::Publisher(Etcd& etcd, PublisherOptions options)
       local_(options_.nameserver),
       policy_(options_.policy) {}
 
+template <class Change>
+void Publisher::change(const Change& make) {
+  {
+    const std::lock_guard lock(mutex_);
+    make();
+    changed_ = true;
+  }
+  wake_.notify_all();
+}
+
 void Publisher::begin() {
-  thread_ = std::thread([this] { run(); });
+  follows_ = std::thread([this] { follow_names(); });
+  publishes_ = std::thread([this] { publish(); });
 }
 
 Publisher::~Publisher() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_one();
-  thread_.join();
+  wake_.notify_all();
+  for (std::thread* const one : {&publishes_, &follows_})
+    if (one->joinable()) one->join();
 }
 
 void Publisher::say(std::string& last, Severity severity, const std::string& text, const std::string& key) {
@@ -66,7 +78,7 @@ void Publisher::look(Time now) {
   const auto names = local_.look();
   if (!names) {
     say(said_of_names_, Severity::warning, "the local names are not known: " + names.error().message());
-    return policy_.not_told(now);
+    return change([&] { policy_.not_told(now); });
   }
   own_.store(names->own, std::memory_order_relaxed);
   PublisherPolicy::Names wanted;
@@ -91,65 +103,84 @@ void Publisher::look(Time now) {
           "names for the network: " + std::to_string(wanted.size()) + " at " + host +
               (names->cut ? ", and more that are not published" : ""));
   }
-  policy_.wanted(std::move(wanted));
-  const std::lock_guard lock(mutex_);
-  own_names_ = std::move(own_names);
+  change([&] {
+    policy_.wanted(std::move(wanted));
+    own_names_.swap(own_names);
+  });
 }
 
 void Publisher::failed(const PublisherPolicy::Step& step, const Error& why) {
   thread_local std::minstd_rand chance{static_cast<unsigned>(instance_ % 0x7fff'ffff + 1)};
-  policy_.failed(step, why.code, Clock::now(), std::uniform_real_distribution<double>(0, 1)(chance));
+  {
+    const std::lock_guard lock(mutex_);
+    policy_.failed(step, why.code, Clock::now(), std::uniform_real_distribution<double>(0, 1)(chance));
+  }
   if (why.code == Errc::name_unknown) return say(said_of_etcd_, Severity::warning, "etcd has lost the lease");
   say(said_of_etcd_, Severity::warning, "etcd: " + why.message(), kind_of(why));
 }
 
 void Publisher::perform(const PublisherPolicy::Step& step) {
-  if (auto done = carry_out(step, policy_, etcd_, options_.policy.ttl); !done) return failed(step, done.error());
-  if (policy_.lease() == 0) return say(said_of_etcd_, Severity::warning, "etcd has lost the lease");
-  if (policy_.settled())
-    say(said_of_etcd_, Severity::info, "etcd has " + std::to_string(policy_.published()) + " names of this host");
-}
-
-void Publisher::wait_until(Time until) {
+  const auto done = carry_out(step, etcd_, options_.policy.ttl);
+  if (!done) return failed(step, done.error());
   std::unique_lock lock(mutex_);
-  wake_.wait_until(lock, until, [&] { return stopping_; });
+  (*done)(policy_);
+  const bool has_lease = policy_.lease() != 0;
+  const bool settled = policy_.settled();
+  const std::size_t published = policy_.published();
+  lock.unlock();
+  if (!has_lease) return say(said_of_etcd_, Severity::warning, "etcd has lost the lease");
+  if (settled) say(said_of_etcd_, Severity::info, "etcd has " + std::to_string(published) + " names of this host");
 }
 
-void Publisher::went_wrong(const std::exception& error) noexcept {
+bool Publisher::wait_until(Time until) {
+  std::unique_lock lock(mutex_);
+  return wake_.wait_until(lock, until, [&] { return stopping_; });
+}
+
+void Publisher::went_wrong(std::string& last, const std::exception& error) noexcept {
   try {
-    say(said_of_names_, Severity::warning, error.what());
+    say(last, Severity::warning, error.what());
   } catch (...) {  // no memory for the message
   }
 }
 
-void Publisher::run() {
-  Time next_look{};
-  for (;;) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopping_) break;
-    }
+void Publisher::follow_names() {
+  for (bool ends = false; !ends;) {
+    const Time now = Clock::now();
     try {
-      const Time now = Clock::now();
-      if (now >= next_look) {
-        next_look =
-            now + options_.look_every;  // first: if the look throws, the lease must still be kept alive all the same
-        look(now);
-      }
+      look(now);
+    } catch (const std::exception& error) {
+      went_wrong(said_of_names_, error);
+    }
+    ends = wait_until(now + options_.look_every);
+  }
+}
+
+void Publisher::publish() {
+  for (;;) {
+    try {
+      std::unique_lock lock(mutex_);
+      if (stopping_) break;
+      changed_ = false;
       const PublisherPolicy::Step step = policy_.next(Clock::now());
-      if (step.what == PublisherPolicy::What::wait)
-        wait_until(std::min(step.until, next_look));
-      else
-        perform(step);
+      if (step.what == PublisherPolicy::What::wait) {
+        wake_.wait_until(lock, step.until, [&] { return stopping_ || changed_; });
+        continue;
+      }
+      lock.unlock();
+      perform(step);
     } catch (const std::exception& error) {  // go on later: an audit repairs what this step has left half done
-      went_wrong(error);
+      went_wrong(said_of_etcd_, error);
       wait_until(Clock::now() + options_.look_every);
     }
   }
   try {
-    if (policy_.lease() != 0) (void)etcd_.revoke(policy_.lease());
+    std::unique_lock lock(mutex_);
+    const LeaseId lease = policy_.lease();
+    lock.unlock();
+    if (lease != 0) (void)etcd_.revoke(lease);
   } catch (const std::exception& error) {  // then the lease expires
-    went_wrong(error);
+    went_wrong(said_of_etcd_, error);
   }
 }
 
