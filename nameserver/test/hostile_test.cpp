@@ -162,11 +162,16 @@ TEST_P(Hostile, a_client_that_never_reads_does_not_collect_descriptors) {
   TestPeer server(path());
   server.export_name("files");
   TestPeer deaf(path());
+  std::vector<UniqueFd> bells;
   for (int i = 0; i < 5; ++i) {
     deaf.import("files");
     ASSERT_TRUE(server.answer_bind());
+    ASSERT_EQ(server.fds.size(), 3U);
+    bells.push_back(std::move(server.fds[2]));
   }
   EXPECT_TRUE(server.is_served());
+  for (std::size_t i = 0; i < bells.size(); ++i)
+    EXPECT_EQ(shim::hung_up(bells[i].get()), i >= 3) << "a server lets go at once of bindings that nobody gets: " << i;
   int bound = 0;
   int failed = 0;
   for (int i = 0; i < 5; ++i) {
