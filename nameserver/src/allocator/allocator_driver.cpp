@@ -24,8 +24,8 @@ Result<UniqueFd> AllocatorDriver::add(Allocator::DomainId id, const shim::Creden
   AllocatorRuling& ruling = made->page->ruling;
   ruling.epoch.store(epoch_, std::memory_order_relaxed);
   ruling.word.store(asleep_.load() ? AllocatorRuling::kAsleep : AllocatorRuling::kNone, std::memory_order_seq_cst);
+  servers_.insert_or_assign(id, std::move(made));  // first: remove() goes by it, also where the rest had no memory
   policy_.add(id, server.uid);
-  servers_.insert_or_assign(id, std::move(made));
   pages_.store(static_cast<std::uint32_t>(servers_.size()));
   return fd;
 }
