@@ -127,6 +127,10 @@ void ChannelPool::serve_waiting() noexcept {
     Errc outcome = Errc::ok;
     Slot* const slot = take_slot(outcome);
     if (slot == nullptr) break;
+    if (waiting_.empty()) {  // those that waited were cancelled while a channel was opened for them
+      free_slot(*slot);
+      break;
+    }
     Transaction& next = waiting_.take_first();
     start(*slot, std::move(next.waiting_request), next, next.deadline);
   }

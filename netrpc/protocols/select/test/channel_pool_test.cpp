@@ -18,6 +18,7 @@ class HeldChannels final : public Protocol {
   explicit HeldChannels(Host& host) : Protocol(host, "held") {}
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
     if (no_memory) throw std::bad_alloc();
+    if (while_opening) std::exchange(while_opening, nullptr)();
     return SessionRef(new Channel(*this, high, participants));
   }
   void complete_next() {
@@ -27,6 +28,7 @@ class HeldChannels final : public Protocol {
   }
   bool fail_at_once = false;
   bool no_memory = false;
+  std::function<void()> while_opening;  ///< Called once.
   std::deque<Transaction*> held;
 
  private:
@@ -54,6 +56,13 @@ struct HeldPool {
   ChannelPool pool;
 };
 
+/// A call whose completion runs a function.
+struct CallThen final : Transaction {
+  explicit CallThen(std::function<void()> function) : then(std::move(function)) {}
+  void completed(Errc /*outcome*/, Message /*reply*/) noexcept override { then(); }
+  std::function<void()> then;
+};
+
 TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_completed_any_more) {
   HeldPool held(1);
   bool cancelled = false;
@@ -66,11 +75,7 @@ TEST(ChannelPoolTest, a_call_that_was_cancelled_while_its_reply_arrives_is_not_c
     const bool& cancelled;
     int completions = 0;
   } first(cancelled);
-  struct Second final : Transaction {
-    explicit Second(std::function<void()> cancel) : then(std::move(cancel)) {}
-    void completed(Errc /*outcome*/, Message /*reply*/) noexcept override { then(); }
-    std::function<void()> then;
-  } second([&] {
+  CallThen second([&] {
     held.pool.cancel(first);
     cancelled = true;
     EXPECT_TRUE(held.pool.busy()) << "its owner could let go of it meanwhile";
@@ -102,6 +107,29 @@ TEST(ChannelPoolTest, calls_share_the_channels_that_there_are_while_there_is_no_
   held.below.complete_next();
   EXPECT_EQ(first.outcome, Errc::ok);
   EXPECT_EQ(second.outcome, Errc::ok);
+}
+
+TEST(ChannelPoolTest, a_call_that_is_cancelled_while_a_channel_is_opened_for_it_is_not_sent) {
+  HeldPool held(2);
+  TestCall first;
+  TestCall third;
+  CallThen second([&] { held.pool.cancel(third); });
+  held.pool.call(Message(held.net[0].pool()), first, kNoLimit);
+  held.below.no_memory = true;
+  held.pool.call(Message(held.net[0].pool()), second, kNoLimit);
+  held.pool.call(Message(held.net[0].pool()), third, kNoLimit);
+  held.below.no_memory = false;
+  // The second call gets the channel of the first, and a channel is opened for the third.
+  held.below.while_opening = [&] { held.below.complete_next(); };
+  held.below.complete_next();
+  EXPECT_TRUE(first.done());
+  EXPECT_FALSE(held.below.while_opening) << "no channel was opened";
+  EXPECT_FALSE(third.done());
+  EXPECT_EQ(held.sent, 2U);
+  EXPECT_FALSE(held.pool.busy());
+  held.pool.call(Message(held.net[0].pool()), third, kNoLimit);
+  held.below.complete_next();
+  EXPECT_EQ(third.outcome, Errc::ok);
 }
 
 TEST(ChannelPoolTest, a_call_whose_time_is_over_when_a_channel_is_free_is_not_sent_and_the_next_one_is) {
