@@ -21,9 +21,14 @@ namespace lrpc::netrpc {
 /// Hosts 10.0.0.1, 10.0.0.2, ... With `segments` > 1 they are distributed over as many Ethernets, joined by routers:
 /// host i is on segment i % segments.
 struct SimHosts {
-  explicit SimHosts(std::size_t count, std::uint32_t segments = 1, SimOptions options = {}) : world(options) {
+  explicit SimHosts(std::size_t count, std::uint32_t segments = 1, SimOptions options = {},
+                    std::size_t buffer_limit = SimHostOptions().buffer_limit)
+      : world(options) {
     for (std::size_t i = 0; i < count; ++i)
-      world.add_host({.name = {}, .address = {}, .segment = static_cast<std::uint32_t>(i % segments)});
+      world.add_host({.name = {},
+                      .address = {},
+                      .segment = static_cast<std::uint32_t>(i % segments),
+                      .buffer_limit = buffer_limit});
   }
   SimHost& operator[](std::size_t index) { return world.host(index); }
   [[nodiscard]] HostAddress address(std::size_t index) { return world.host(index).address(); }

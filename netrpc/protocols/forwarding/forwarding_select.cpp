@@ -5,6 +5,7 @@
 
 #include "netrpc/protocols/select/protocol.h"
 #include "netrpc/src/header_room.h"
+#include "netrpc/src/host_shares.h"
 
 namespace lrpc::netrpc {
 
@@ -28,16 +29,23 @@ class ForwardingSelect final : public SelectProtocol {
     explicit Forward(ForwardingSelect& protocol) : protocol_(protocol) {}
     void completed(Errc outcome, Message reply) noexcept override {
       const SessionRef to = std::move(session);
+      share = {};
       protocol_.free_.push_back(this);
       static_cast<SelectServerSession&>(*to).finish(select_status(outcome), std::move(reply));
     }
-    SessionRef session;  ///< Where it came from.
+    SessionRef session;      ///< Where it came from.
+    HostShares::Part share;  ///< Of the buffers, for the host that it goes to.
 
    private:
     ForwardingSelect& protocol_;
   };
 
+  /// Requests that are forwarded and not answered take one kPartOfPool-th of this host's buffers at most; those to one
+  /// host, its fair share of that. So a host that is slow leaves buffers for requests to others.
+  static constexpr std::size_t kPartOfPool = 4;
+
   const ForwardingSelectOptions options_;
+  HostShares shares_;  ///< Outlives the forwards.
   std::vector<std::unique_ptr<Forward>> forwards_;
   std::vector<Forward*> free_;
 };
@@ -52,7 +60,15 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
   Result<ChannelPool*> pool = pools().to(route->second);
   if (!pool) return session.finish(SelectHeader::kUnreachable, Message(host().pool()));
   const SelectHeader onwards{SelectHeader::kRequest, header.command, static_cast<std::uint8_t>(header.status + 1)};
-  if (!push_header(onwards, request)) return session.finish(SelectHeader::kBusy, Message(host().pool()));
+  const HostKey next{host().hash_seed(), route->second};
+  const std::size_t bytes = request.footprint();
+  HostShares::Part share;
+  if (shares_.has_room(next, bytes, host().pool().limit() / kPartOfPool)) share = shares_.take(next, bytes);
+  if (!share || !push_header(onwards, request)) {
+    ++counted.refused;
+    request.clear();
+    return session.finish(SelectHeader::kBusy, Message(host().pool()));
+  }
 
   if (free_.empty()) {
     forwards_.push_back(std::make_unique<Forward>(*this));
@@ -62,6 +78,7 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
   Forward* const forward = free_.back();
   free_.pop_back();
   forward->session = SessionRef(&session);
+  forward->share = std::move(share);
   (*pool)->call(std::move(request), *forward, kNoLimit);  // the client applies its own timeout
 }
 

@@ -18,7 +18,8 @@ struct ForwardingSelectOptions {
 };
 
 /// SELECT's service with a protocol number of its own. A call is executed at most once, because it crosses each hop at
-/// most once. A server sees the host that forwarded the request as its peer.
+/// most once. A server sees the host that forwarded the request as its peer. Requests that would take more buffers than
+/// the next host's fair share are not forwarded: limit_reached.
 [[nodiscard]] Result<std::unique_ptr<Protocol>> make_forwarding_select(Host& host, std::string name, Protocol& below,
                                                                        const ForwardingSelectOptions& options);
 /// FORWARDING_SELECT(channels = 8, queue = 4096, hops = 4, routes = "7=10.0.0.3, 8=10.0.0.4").

@@ -1,4 +1,8 @@
 #include "netrpc/protocols/forwarding/forwarding_select.h"
+
+#include <algorithm>
+#include <array>
+
 #include "netrpc/protocols/select/test/select_hosts.h"
 
 namespace lrpc::netrpc {
@@ -97,6 +101,45 @@ TEST(ForwardingSelectTest, a_reply_that_a_link_behind_no_longer_carries_loses_it
   net.servers[2]->answer_next();
   net.world.run_for(1ms);
   EXPECT_EQ(call.outcome, Errc::call_lost);
+}
+
+TEST(ForwardingSelectTest, requests_for_a_slow_host_leave_buffers_and_channels_for_those_for_others) {
+  const auto make = [](Host& host, Protocol& channel, std::size_t index) {
+    ForwardingSelectOptions options;
+    options.select.channels = 64;
+    if (index == 1) options.routes = {{7, HostAddress{0x0a000003}}, {8, HostAddress{0x0a000004}}};
+    auto made = make_forwarding_select(host, "select", channel, options);
+    EXPECT_TRUE(made);
+    return std::move(*made);
+  };
+  SelectHosts net(4, make, std::size_t{1} << 20);
+  net.serve(2, 7);
+  net.serve(3, 8);
+  net.servers[2]->at_once = false;
+  const std::string large(1000, 'x');
+  std::array<TestCall, 64> calls;
+  Session& slow = net.open(0, 1, 7);
+  for (TestCall& call : calls) net.call(0, slow, call, large);
+  net.world.run_for(100ms);
+  const auto ended = [&calls](Errc outcome) {
+    return std::ranges::count_if(calls, [&](const TestCall& one) { return one.done() && one.outcome == outcome; });
+  };
+  const auto refused = ended(Errc::limit_reached);
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 64);
+  TestCall other;
+  net.call(0, net.open(0, 1, 8), other, large);
+  net.world.run_for(100ms);
+  EXPECT_EQ(other.reply, large);
+
+  while (!net.servers[2]->pending.empty()) net.servers[2]->answer_next();
+  net.servers[2]->at_once = true;
+  net.world.run_for(100ms);
+  EXPECT_EQ(ended(Errc::ok), 64 - refused);
+  TestCall again;
+  net.call(0, slow, again, large);
+  net.world.run_for(100ms);
+  EXPECT_EQ(again.reply, large);
 }
 
 TEST(ForwardingSelectTest, a_client_that_has_gone_meanwhile_is_not_answered) {

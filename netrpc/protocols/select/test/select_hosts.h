@@ -15,7 +15,8 @@ struct SelectHosts : SimHosts {
   using Make = std::function<std::unique_ptr<Protocol>(Host& host, Protocol& channel, std::size_t index)>;
 
   /// `make` makes the protocol above CHANNEL on each host.
-  SelectHosts(std::size_t count, const Make& make) : SimHosts(count) {
+  SelectHosts(std::size_t count, const Make& make, std::size_t buffer_limit = SimHostOptions().buffer_limit)
+      : SimHosts(count, 1, {}, buffer_limit) {
     for (std::size_t i = 0; i < count; ++i) {
       SimHost& machine = world.host(i);
       channels.push_back(make_channel(machine.host(), "channel", machine.ethernet()));
