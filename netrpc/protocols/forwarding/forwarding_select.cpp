@@ -31,6 +31,8 @@ class ForwardingSelect final : public SelectProtocol {
       const SessionRef to = std::move(session);
       share = {};
       protocol_.free_.push_back(this);
+      // The request was not too long for the client's link, but is for the next one.
+      if (outcome == Errc::message_too_long) outcome = Errc::call_lost;
       static_cast<SelectServerSession&>(*to).finish(select_status(outcome), std::move(reply));
     }
     SessionRef session;      ///< Where it came from.

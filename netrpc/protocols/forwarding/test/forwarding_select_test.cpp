@@ -103,6 +103,17 @@ TEST(ForwardingSelectTest, a_reply_that_a_link_behind_no_longer_carries_loses_it
   EXPECT_EQ(call.outcome, Errc::call_lost);
 }
 
+TEST(ForwardingSelectTest, a_request_that_a_link_behind_does_not_carry_loses_its_call) {
+  SelectHosts net(3, chain(3, 2));
+  net.serve(2, 7);
+  static_cast<SimEthernet&>(net[1].ethernet()).set_mtu(600);
+  TestCall call;
+  net.call(0, net.open(0, 1, 7), call, std::string(1000, 'x'));
+  net.world.run_for(10ms);
+  EXPECT_EQ(call.outcome, Errc::call_lost);
+  EXPECT_TRUE(net.servers[2]->executed.empty());
+}
+
 TEST(ForwardingSelectTest, requests_for_a_slow_host_leave_buffers_and_channels_for_those_for_others) {
   const auto make = [](Host& host, Protocol& channel, std::size_t index) {
     ForwardingSelectOptions options;
