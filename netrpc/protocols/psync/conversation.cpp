@@ -164,22 +164,23 @@ Errc Conversation::push(Message message) noexcept {
   slot(self, header.id.sequence) = {header.id.sequence, std::move(kept)};
   self.delivered = header.id.sequence;
   for (Member& one : members_)
-    if (&one != &self) send(one, message.share());
+    if (&one != &self) (void)send(one, message.share());
   settle();
   keep_ticking();
   return Errc::ok;
 }
 
 /// Sends a control message, or a message that `to` lacks. A lost one does no harm: it is sent or asked for again.
-void Conversation::send(Member& to, Message&& packet) noexcept {
+/// Errors: those of Session::push().
+Errc Conversation::send(Member& to, Message&& packet) noexcept {
   if (!to.lower) {
     auto lower = psync_.open_below(to.host);
-    if (!lower) return;
+    if (!lower) return lower.code();
     to.lower = *std::move(lower);
   }
-  if (!packet.allocated()) return;
+  if (!packet.allocated()) return Errc::limit_reached;
   ++psync_.statistics().sent;
-  (void)to.lower->push(std::move(packet));
+  return to.lower->push(std::move(packet));
 }
 
 void Conversation::send(Member& to, const Header& header) noexcept {
@@ -187,7 +188,7 @@ void Conversation::send(Member& to, const Header& header) noexcept {
   std::byte* const at = packet.push(header.size());
   if (at == nullptr) return;
   header.encode(at);
-  send(to, std::move(packet));
+  (void)send(to, std::move(packet));
 }
 
 void Conversation::send_status(Member& to, bool ask, std::uint32_t question) noexcept {

@@ -136,6 +136,7 @@ class Conversation final : public Session {
 
   void message(Member& from, const Header& header, const Message& packet) noexcept;
   void request(Member& from, const Header& header) noexcept;
+  void give_up(Member& from, Member& of, std::uint32_t sequence) noexcept;
   void gone(const Header& header) noexcept;
   [[nodiscard]] bool deliver_next(Member& member) noexcept;
   void advance() noexcept;
@@ -149,7 +150,7 @@ class Conversation final : public Session {
   void send_status(Member& to, bool ask, std::uint32_t question = 0) noexcept;
   [[nodiscard]] bool too_long(std::size_t size) const noexcept;
   void send(Member& to, const Header& header) noexcept;
-  void send(Member& to, Message&& packet) noexcept;
+  [[nodiscard]] Errc send(Member& to, Message&& packet) noexcept;
   [[nodiscard]] Header header_of(Type type) const noexcept;
   [[nodiscard]] bool unsettled(bool of_silent) const noexcept;
   void tick() noexcept;

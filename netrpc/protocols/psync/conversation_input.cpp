@@ -74,7 +74,8 @@ void Conversation::request(Member& from, const Header& header) noexcept {
     if (of == nullptr || of->life != mark.life || mark.sequence == 0) continue;
     if (holds(*of, mark.sequence)) {
       ++psync_.statistics().retransmissions;
-      send(from, slot(*of, mark.sequence).packet.share());
+      if (send(from, slot(*of, mark.sequence).packet.share()) == Errc::message_too_long)
+        give_up(from, *of, mark.sequence);
     } else if (mark.sequence <= of->stable) {
       lost = true;
     }
@@ -83,6 +84,23 @@ void Conversation::request(Member& from, const Header& header) noexcept {
   Header gone = header_of(Type::gone);
   for (const Member& of : members_)
     if (of.gone_up_to() != 0 || of.before.front().life != 0) gone.add({of.host, of.life, of.gone_up_to()});
+  send(from, gone);
+}
+
+/// The link to `from` has shrunk, and carries this message no more. Once `from` has all that precedes it, tells `from`
+/// that it is gone; `from` then skips nothing else. The marks of what `from` has are for others: a host that is told by
+/// `from` to skip this message must skip what precedes it, too.
+void Conversation::give_up(Member& from, Member& of, std::uint32_t sequence) noexcept {
+  if (sequence > of.delivered || sequence != has(from, of) + 1 || !holds(of, sequence)) return;
+  const auto kept = Header::of(slot(of, sequence).packet);
+  const auto has_it = [&](const Mark& mark) {
+    const Member* const before = find(mark.host);
+    return before == nullptr || before->life != mark.life || mark.sequence <= has(from, *before);
+  };
+  if (!kept || !std::ranges::all_of(kept->all(), has_it)) return;
+  Header gone = header_of(Type::gone);
+  for (const Member& one : members_)
+    if (one.life != 0) gone.add({one.host, one.life, &one == &of ? sequence : has(from, one)});
   send(from, gone);
 }
 

@@ -229,6 +229,31 @@ TEST(Psync, stands_on_fragment_in_a_graph) {
   graphs.clear();
 }
 
+/// Host 2 lacks a message when the links of both others shrink. What follows that message is short.
+TEST(Psync, a_message_that_links_carry_no_more_is_lost_alone) {
+  Group group(3, {}, {}, 0, Medium::ethernet);
+  Talker& late = *group.members[2].talker;
+  ASSERT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(1s);
+  ASSERT_EQ(late.received, 1);
+  late.expects = Expects::order;
+  group.net.world.set_group(group.net[2], 1);
+  group.members[0].talker->padding = 1000;
+  ASSERT_EQ(group.push(0), Errc::ok);
+  group.members[0].talker->padding = 0;
+  group.net.world.run_for(10ms);
+  ASSERT_EQ(group.push(1), Errc::ok);
+  group.net.world.run_for(10ms);
+  for (std::size_t i = 0; i < 2; ++i) static_cast<SimEthernet&>(group.net[i].ethernet()).set_mtu(600);
+  group.net.world.heal();
+  group.net.world.run_for(1s);
+  ASSERT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(1s);
+  EXPECT_EQ(late.received, 3);
+  EXPECT_EQ(group.statistics(2).failed, 1U);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(group.statistics(i).state, 0U) << i;
+}
+
 /// Host 1 has seen j -> p -> k -> n, each from another member. Host 0 has p, which names j, and n, which names k. From
 /// these alone no host can tell that p precedes n.
 TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {

@@ -58,7 +58,7 @@ class Talker final : public Protocol {
     for (const int one : seen) text << one << ' ';
     text << host().boot_id();
     for (const auto& [life, number] : known_) text << ' ' << life.first << ' ' << life.second << ' ' << number;
-    const std::string bytes = text.str();
+    const std::string bytes = text.str() + std::string(padding, ' ');
     const Errc outcome = session.push(Message::copy_of(host().pool(), std::as_bytes(std::span(bytes))));
     if (outcome != Errc::ok) --seen[self], --mine;
     return outcome;
@@ -67,6 +67,7 @@ class Talker final : public Protocol {
   int received = 0;
   std::function<void(Session&)> given{};
   bool answers = false;
+  std::size_t padding = 0;  ///< Makes each message that it pushes longer by so many bytes.
   Expects expects = Expects::all;
 
  private:
@@ -132,12 +133,15 @@ class Puppet final : public Protocol {
 };
 
 struct Group {
-  /// `without`: the number of members that do not run PSYNC. They are the last ones.
-  explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0)
+  /// `without`: the number of members that do not run PSYNC. They are the last ones. `medium`: IP or Ethernet.
+  explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0,
+                 Medium medium = Medium::ip)
       : net(count, 1, options) {
     members.resize(count);
     for (std::size_t i = 0; i + without < count; ++i)
-      net[i].on_boot([this, i, count, psync](SimHost& host) { boot(i, count, psync, host); });
+      net[i].on_boot([this, i, count, psync, medium](SimHost& host) {
+        boot(i, count, psync, host, medium == Medium::ip ? host.ip() : host.ethernet());
+      });
   }
   ~Group() {
     for (Member& one : members) one.session = {};
@@ -147,9 +151,9 @@ struct Group {
     Talker* talker = nullptr;
     SessionRef session;
   };
-  void boot(std::size_t at, std::size_t count, const PsyncOptions& options, SimHost& host) {
+  void boot(std::size_t at, std::size_t count, const PsyncOptions& options, SimHost& host, Protocol& below) {
     Member& one = members[at];
-    one.protocol = &host.add<Psync>("psync", host.ip(), options);
+    one.protocol = &host.add<Psync>("psync", below, options);
     EXPECT_TRUE(one.protocol->start());
     one.talker = &host.add<Talker>(count);
     std::vector<HostAddress> hosts;
