@@ -148,7 +148,8 @@ bool Conversation::too_long(std::size_t size) const noexcept {
 
 Errc Conversation::push(Message message) noexcept {
   Member& self = members_[self_];
-  if (self.delivered - self.stable >= options_.window) return Errc::limit_reached;
+  if (self.delivered - self.stable >= options_.window || self.delivered == options_.last_sequence)
+    return Errc::limit_reached;
   Header header = header_of(Type::message);
   header.id.sequence = self.delivered + 1;
   for (const Member& one : members_)

@@ -16,6 +16,7 @@ struct PsyncOptions {
   std::uint32_t window = 64;  ///< The most messages of one member that are kept until all have them.
   Duration interval = std::chrono::milliseconds(20);
   Duration silence = std::chrono::seconds(5);
+  std::uint32_t last_sequence = ~std::uint32_t{0};  ///< For tests: of the last message of one life.
 };
 
 /// The session through which a member's messages come up. A push goes to all members, like that of the conversation.
@@ -38,7 +39,8 @@ class Conversation final : public Session {
   static Result<SessionRef> open(Psync& protocol, Protocol& high, const ParticipantSet& participants);
   ~Conversation() override;
 
-  /// Sends to all other members. limit_reached: `window` messages of this host have not reached all yet, or no memory.
+  /// Sends to all other members. limit_reached: `window` messages of this host have not reached all yet, its present
+  /// life has no more numbers for messages, or no memory.
   [[nodiscard]] Errc push(Message message) noexcept override;
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
   /// A packet from `host` has arrived. `packet` still has its header.

@@ -66,6 +66,27 @@ TEST(PsyncLives, a_conversation_that_is_opened_again_in_one_life_of_the_host_beg
   EXPECT_EQ(group.statistics(0).state, 0U) << "all have it: nothing is kept";
 }
 
+/// Sequence numbers do not wrap around.
+TEST(PsyncLives, a_life_whose_numbers_are_used_up_ends_when_the_conversation_is_opened_again) {
+  PsyncOptions options;
+  options.last_sequence = 3;
+  Group group(2, {}, options);
+  for (auto& one : group.members) one.talker->expects = Expects::nothing;
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(1s);
+  EXPECT_EQ(group.push(0), Errc::limit_reached) << "although all have all messages";
+  {
+    const Shepherd inside(group.net[0].monitor());
+    Group::Member& one = group.members[0];
+    one.session = {};
+    one.session = *one.protocol->open(*one.talker, Group::to_group());
+  }
+  EXPECT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(1s);
+  EXPECT_EQ(group.members[1].talker->received, 4);
+  EXPECT_EQ(group.statistics(0).state, 0U);
+}
+
 TEST(PsyncLives, a_life_that_was_never_heard_of_is_asked_for_before_it_is_believed_in) {
   Lives lives;
   lives.puppet.answers = false;
