@@ -100,9 +100,12 @@ class Orphans final : public MicroProtocol {
     Client* client = clients_.find(peer);
     if (client == nullptr || std::erase(client->requests, item) == 0) return;
     if (life_(*item) == client->life) --client->present;
+    if (policy_ == Policy::terminate) return;  // none waits
     // The last orphan has ended: now those of the present life begin, and none waits for another.
     for (std::size_t i = 0; client != nullptr && !client->has_orphans() && i < client->requests.size(); ++i) {
-      parts_.events().raise(*go_, Raise::asynchronous, ItemRef(client->requests[i]));  // or now, without memory
+      const ItemRef one(client->requests[i]);
+      if (one->has_left()) continue;                          // it has begun
+      parts_.events().raise(*go_, Raise::asynchronous, one);  // or now, without memory
       client = clients_.find(peer);
     }
   }

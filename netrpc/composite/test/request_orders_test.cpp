@@ -1,6 +1,9 @@
 // When a server's requests begin, and when their replies leave: ATOMIC, and what becomes of orphans.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -68,6 +71,30 @@ TEST(RequestOrders, atomic_executes_requests_in_the_order_in_which_fifo_lets_the
   one.answer(1);
   one.run();
   EXPECT_EQ(server.executed, (std::vector<std::string>{"1", "2", "3"}));
+}
+
+/// Requests that have begun are not told again with the end of each other one.
+TEST(RequestOrders, each_request_that_has_waited_for_orphans_costs_the_same_however_many_there_are) {
+  const auto raised_with = [](int waiting) {
+    Several one(1, with([] { return std::vector<Part>{part(avoid_interference_kind())}; }));
+    Server& server = *one.servers[1];
+    std::deque<GroupOutcome> calls;
+    server.keeps = true;
+    one.call("before", calls.emplace_back());
+    one.run();
+    one.next_life();
+    calls.clear();
+    for (int i = 0; i < waiting; ++i) one.call("after", calls.emplace_back());
+    one.run();
+    EXPECT_EQ(server.executed.size(), 1U);
+    server.keeps = false;
+    const std::uint64_t before = one.layers[1]->events().raised();
+    one.answer(1);
+    one.run();
+    EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), waiting);
+    return one.layers[1]->events().raised() - before;
+  };
+  EXPECT_EQ(raised_with(20) - raised_with(10), raised_with(10) - raised_with(0));
 }
 
 TEST(RequestOrders, the_answers_for_a_suspected_client_are_wanted_again_when_it_is_heard) {
