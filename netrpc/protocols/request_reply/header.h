@@ -8,7 +8,7 @@
 namespace lrpc::netrpc::request_reply {
 
 /// `lost` is ours and has no body: there will be no reply to the call with this number, because the reply is too long
-/// for a link.
+/// for a link, or because a server that is reached by a connection has no room for the request or the reply.
 enum class Type : std::uint32_t { call = 0, reply = 1, lost = 2 };
 
 struct Header {

@@ -26,13 +26,14 @@ ServerEnd::ServerEnd(RequestReplyProtocol& protocol, Protocol& high, const Parti
 
 void ServerEnd::reply(Message message) noexcept {
   if (std::exchange(answered_, true)) return;
-  if (message.pool() == nullptr) message = Message(protocol().host().pool());
-  // Without memory it is lost, as on the way: its client sends the request again.
-  if (!push_header(Header{xid_, Type::reply}, message)) return;
-  ++static_cast<RequestReplyProtocol&>(protocol()).counted.sent;
-  if (lower_->push(std::move(message)) != Errc::message_too_long) return;
-  Message word(protocol().host().pool());
-  if (push_header(Header{xid_, Type::lost}, word)) (void)lower_->push(std::move(word));
+  auto& owner = static_cast<RequestReplyProtocol&>(protocol());
+  if (message.pool() == nullptr) message = Message(owner.host().pool());
+  Errc outcome = Errc::limit_reached;
+  if (push_header(Header{xid_, Type::reply}, message)) {
+    ++owner.counted.sent;
+    outcome = lower_->push(std::move(message));
+  }
+  if (outcome != Errc::ok) owner.no_reply(*lower_, xid_, outcome);
 }
 
 Errc ServerEnd::control(control::Request& request) noexcept {
@@ -101,11 +102,25 @@ void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& re
   const bool room = has < options_.calls_per_host && shim::one_may_take(1, has, requests_.in_use(), options_.calls);
   ServerEnd* const end =
       !room || host().short_of_memory() ? nullptr : requests_.make(*this, *server_, participants, lower, xid, of);
-  if (end == nullptr) return dropped(counted.refused);
+  if (end == nullptr) {
+    request.clear();
+    no_reply(lower, xid, Errc::limit_reached);
+    return dropped(counted.refused);
+  }
   ++(count != nullptr ? *count : of_hosts_.bind(of, 0));
   ++counted.received;
   const SessionRef keep(end);
   server_->call_demux(*end, std::move(request));
+}
+
+/// A request or its reply is lost. If it is lost as on the way, its client sends the request again. It does not while a
+/// connection lasts, and in vain if the link does not carry the reply: then it is told.
+void RequestReplyProtocol::no_reply(Session& lower, std::uint32_t xid, Errc why) noexcept {
+  control::Connection connection;
+  const bool repeats = control::ask(lower, connection) != Errc::ok || connection.number == 0;
+  if (repeats && why != Errc::message_too_long) return;
+  Message word(host().pool());
+  if (push_header(Header{xid, Type::lost}, word)) (void)lower.push(std::move(word));
 }
 
 Errc RequestReplyProtocol::control(control::Request& request) noexcept {

@@ -90,6 +90,7 @@ class RequestReplyProtocol final : public Protocol {
   friend class ServerEnd;
 
   void serve(Session& lower, std::uint32_t xid, Message&& request) noexcept;
+  void no_reply(Session& lower, std::uint32_t xid, Errc why) noexcept;
 
   const RequestReplyOptions options_;
   Protocol& below_;

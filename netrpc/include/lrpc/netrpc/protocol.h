@@ -41,8 +41,8 @@ class Transaction {
   /// - call_failed: the peer is gone or has rebooted, or its netd refused. Executed at most once; through a
   ///   REQUEST_REPLY, any number of times.
   /// - call_aborted: the timeout passed. Executed as for call_failed.
-  /// - call_lost: a link's MTU has shrunk: the reply, or a request that had to be sent again, is too long for it.
-  ///   Executed as for call_failed.
+  /// - call_lost: a link's MTU has shrunk: the reply, or a request that had to be sent again, is too long for it. Or a
+  ///   server of PAIRED, or of REQUEST_REPLY over TCP, has no room. Executed as for call_failed.
   /// - host_unreachable, message_too_long, limit_reached: not executed.
   /// - The refusals of the selection layer: bad_procedure; for SUN_SELECT see docs/SUNRPC.md.
   virtual void completed(Errc outcome, Message reply) noexcept = 0;

@@ -212,6 +212,35 @@ TEST(RequestReplyTest, what_a_host_and_all_hosts_have_served_at_one_time_is_boun
   EXPECT_EQ(pair.server->executed.size(), 6U);
 }
 
+TEST(RequestReplyTest, a_request_without_room_is_sent_again_but_over_a_connection_its_call_ends) {
+  Pair pair({.calls_per_host = 1});
+  pair.server->at_once = false;
+  const SessionRef first = pair.open();
+  const SessionRef second = pair.open();
+  TestCall served, refused, again;
+  pair.wire[0].end.connection = pair.wire[1].end.connection = 7;
+  pair.call(first, served, "served");
+  pair.wire.deliver_next();
+  pair.call(second, refused, "refused");
+  pair.wire.deliver_all();
+  EXPECT_EQ(refused.completions, 1);
+  EXPECT_EQ(refused.outcome, Errc::call_lost);
+  EXPECT_FALSE(served.done());
+
+  pair.wire[0].end.connection = pair.wire[1].end.connection = std::nullopt;
+  pair.call(second, again, "again");
+  pair.wire.deliver_all();
+  EXPECT_FALSE(again.done());
+  pair.server->answer_next();
+  pair.wire.deliver_all();
+  EXPECT_EQ(served.reply, "served");
+  pair.server->at_once = true;
+  pair.wire.pass(600ms, 10ms);
+  pair.wire.deliver_all();
+  EXPECT_EQ(again.reply, "again");
+  EXPECT_EQ(pair.statistics(1).refused, 2U);
+}
+
 TEST(RequestReplyTest, hosts_that_have_many_served_leave_some_to_the_next) {
   Pair pair({.calls = 8, .calls_per_host = 8}, 6);
   pair.server->at_once = false;
