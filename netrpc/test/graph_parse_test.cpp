@@ -71,6 +71,7 @@ TEST(GraphParse, lists_are_read_and_only_where_lists_belong) {
             Items{"1: 'a' is no value for the option 'l' of L, write a list such as [10.0.0.1, 10.0.0.2]"});
   EXPECT_EQ(list_of("l = L(t = [a]);"), Items{"1: a list is no value for the option 't' of L, write a text"});
   EXPECT_EQ(list_of("l = L(l = [a b]);"), Items{"1: found 'b' in the list 'l', put a ',' or a ']' there"});
+  EXPECT_EQ(list_of("l = L(l = [,]);"), Items{"1: found ',' in the list 'l', write l = [value, ...]"});
   EXPECT_EQ(list_of("l = L(l = [a, = ]);"), Items{"1: found '=' in the list 'l', write l = [value, ...]"});
   EXPECT_EQ(list_of("l = L(l = [a"),
             Items{"1: found the end of the description in the list 'l', put a ',' or a ']' there"});

@@ -170,7 +170,7 @@ struct InstanceDescription {
 ///     description = { name "=" KIND [ options ] [ "{" { MICRO [ options ] ";" } "}" ]
 ///                     [ "over" name { "," name } ] ";" }
 ///     options     = "(" [ option { "," option } ] ")"
-///     option      = name "=" ( value | "[" [ value { "," value } ] "]" )
+///     option      = name "=" ( value | "[" [ value { "," value } [ "," ] ] "]" )
 ///     value       = word | "\"" text "\""
 ///
 /// Names begin with a letter and consist of letters, digits, '_', '-' and '.'; a word may have ':', '/', '+' and '%'
