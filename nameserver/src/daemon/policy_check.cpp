@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "lrpc/detail/nameserver/policy_file.h"
+#include "lrpc/detail/shim/user_number.h"
 #include "lrpc/nameserver.h"
-#include "policy/policy_names.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -23,7 +23,7 @@ struct Asker {
 
 /// The user as the kernel would describe it after a login: with the groups of the group database.
 std::optional<Asker> find_user(const std::string& as) {
-  const auto number = as.empty() ? std::optional(::geteuid()) : number_of(as);
+  const auto number = as.empty() ? std::optional(::geteuid()) : shim::user_number(as);
   const passwd* const user = number ? ::getpwuid(*number) : ::getpwnam(as.c_str());
   Asker found;
   if (user == nullptr) {

@@ -1,8 +1,6 @@
 // What reading and compiling a policy share.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,8 +14,5 @@ struct NamedInPolicy {
   std::set<std::string> groups;
 };
 NamedInPolicy names_in_policy(std::string_view text);
-
-/// A decimal number of a user or group; none if it is anything else, or the highest number, which is nobody's.
-std::optional<std::uint32_t> number_of(std::string_view text) noexcept;
 
 }  // namespace lrpc::nameserver

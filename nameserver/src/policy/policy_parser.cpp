@@ -1,10 +1,10 @@
 // Compiles the text of a policy (TOML) to its rules. The only file of the library that includes toml++, which is
 // compiled into it: a program that links the library needs nothing of toml++.
 #include <algorithm>
-#include <charconv>
 #include <exception>
 
 #include "lrpc/detail/nameserver/policy_file.h"
+#include "lrpc/detail/shim/user_number.h"
 #include "name_pattern.h"
 #include "policy_names.h"
 #include "quota/user_accounts.h"
@@ -40,18 +40,10 @@ void each_named(const toml::table& rule, const char* key, Visitor&& visit) {
 
 }  // namespace
 
-std::optional<std::uint32_t> number_of(std::string_view text) noexcept {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  // The last number is nobody's: it stands for callers of other hosts.
-  if (error != std::errc() || end != text.data() + text.size() || number == ~std::uint32_t{0}) return {};
-  return number;
-}
-
 NamedInPolicy names_in_policy(std::string_view text) {
   NamedInPolicy named;
   const auto add = [](std::set<std::string>& names, const std::string& name) {
-    if (name != kEverybody && !number_of(name)) names.insert(name);
+    if (name != kEverybody && !shim::user_number(name)) names.insert(name);
   };
   try {
     const toml::table document = parse_toml(text);
@@ -209,7 +201,7 @@ class PolicyParser {
   template <class Place>
   std::optional<std::uint32_t> subject(const Place& place, const std::string& kind, const std::string& spelled,
                                        const std::map<std::string, std::optional<std::uint32_t>>& known) {
-    if (const auto number = number_of(spelled)) return number;
+    if (const auto number = shim::user_number(spelled)) return number;
     const auto found = known.find(spelled);
     if (found != known.end() && found->second) return found->second;
     const bool numeric = !spelled.empty() && spelled.find_first_not_of("-0123456789") == std::string::npos;

@@ -6,6 +6,7 @@
 
 #include "lrpc/detail/nameserver/policy_file.h"
 #include "lrpc/detail/shim/system/own_file.h"
+#include "lrpc/detail/shim/user_number.h"
 #include "policy_names.h"
 
 namespace lrpc::nameserver {
@@ -32,7 +33,7 @@ struct Reader {
 
   std::uint32_t number() {
     const std::size_t end = rest.find(' ');
-    const auto value = end != std::string_view::npos ? number_of(rest.substr(0, end)) : std::nullopt;
+    const auto value = end != std::string_view::npos ? shim::user_number(rest.substr(0, end)) : std::nullopt;
     if (value) rest.remove_prefix(end + 1);
     good = good && value.has_value();
     return value.value_or(0);
@@ -50,7 +51,7 @@ struct Reader {
     const std::uint32_t count = number();
     for (std::uint32_t i = 0; i < count && good; ++i) {
       std::string name = text();
-      taken[std::move(name)] = number_of(text());
+      taken[std::move(name)] = shim::user_number(text());
     }
     return taken;
   }

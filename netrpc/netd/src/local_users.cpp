@@ -5,28 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
+
+#include "lrpc/detail/shim/user_number.h"
 
 namespace lrpc::netd {
-
-namespace {
-
-std::optional<std::uint32_t> number_of(const std::string& text) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  // The last number is nobody's: it stands for callers of other hosts.
-  if (error != std::errc() || end != text.data() + text.size() || number == ~std::uint32_t{0}) return {};
-  return number;
-}
-
-}  // namespace
 
 Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const std::vector<std::string>& groups) {
   LocalUsers made;
   made.users_ = {0, ::geteuid()};
   for (const std::string& name : users) {
-    if (const auto number = number_of(name)) {
+    if (const auto number = shim::user_number(name)) {
       made.users_.insert(*number);
     } else if (const passwd* const user = ::getpwnam(name.c_str()); user != nullptr) {
       made.users_.insert(user->pw_uid);
@@ -35,7 +23,7 @@ Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const
     }
   }
   for (const std::string& name : groups) {
-    const auto number = number_of(name);
+    const auto number = shim::user_number(name);
     const group* const found = number ? ::getgrgid(*number) : ::getgrnam(name.c_str());
     if (found == nullptr && !number)
       return Error{Errc::invalid_argument, "--allow-group: there is no group '" + name + "'"};
