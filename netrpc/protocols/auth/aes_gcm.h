@@ -18,12 +18,13 @@ struct alignas(64) Expanded {
 using Nonce = std::array<unsigned char, 12>;
 
 /// Whether this processor has instructions for AES-GCM. Without them it would be slow, and its run time would depend on
-/// the key. Any thread. The first call allocates memory for a moment; it returns false, too, if there is none.
-[[nodiscard]] bool available() noexcept;
+/// the key. Any thread. The first call allocates memory for a moment; it throws std::bad_alloc if there is none, and
+/// the next call tries again.
+[[nodiscard]] bool available();
 /// The name of the library.
 [[nodiscard]] std::string_view library() noexcept;
 
-// Precondition: available(). No allocation; any thread.
+// Precondition: available() has returned true. No allocation; any thread.
 void expand(std::span<const std::uint8_t, 32> key, Expanded& expanded) noexcept;
 /// Encrypts `text` in place and writes its tag, which authenticates `header`, too.
 void seal(const Expanded& key, const Nonce& nonce, std::span<std::byte> text, std::span<const std::byte> header,

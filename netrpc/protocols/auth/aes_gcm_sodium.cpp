@@ -19,10 +19,7 @@ const unsigned char* plain(const std::byte* bytes) noexcept { return reinterpret
 
 }  // namespace
 
-bool available() noexcept {
-  static const bool has = sodium_init() >= 0 && crypto_aead_aes256gcm_is_available() == 1;
-  return has;
-}
+bool available() { return sodium_init() >= 0 && crypto_aead_aes256gcm_is_available() == 1; }
 
 std::string_view library() noexcept { return "libsodium"; }
 

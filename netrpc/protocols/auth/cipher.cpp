@@ -32,7 +32,7 @@ const unsigned char* plain(const std::byte* bytes) noexcept { return reinterpret
 
 }  // namespace
 
-Ciphers available_ciphers() noexcept {
+Ciphers available_ciphers() {
   return aes_gcm::available() ? bit(Cipher::chacha20_poly1305) | bit(Cipher::aes256_gcm)
                               : bit(Cipher::chacha20_poly1305);
 }

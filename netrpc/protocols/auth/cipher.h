@@ -20,8 +20,9 @@ enum class Cipher : std::uint8_t {
 };
 using Ciphers = std::uint8_t;
 
-/// The ciphers that this machine has. Any thread.
-[[nodiscard]] Ciphers available_ciphers() noexcept;
+/// The ciphers that this machine has. Any thread. Throws std::bad_alloc if there is no memory to find out, and the next
+/// call tries again.
+[[nodiscard]] Ciphers available_ciphers();
 /// The best cipher that both have; null: they have none in common. Unknown bits are ignored.
 [[nodiscard]] std::optional<Cipher> best_of(Ciphers mine, Ciphers theirs) noexcept;
 /// For reports: "aes256-gcm, chacha20-poly1305", "none"; unknown bits as a number.
