@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "netrpc/devices/arp/rtnetlink.h"
+#include "netrpc/devices/device/interface.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/src/attempt.h"
 
@@ -27,12 +28,6 @@ RequestOfHost<Body> request_for(std::uint16_t type, std::uint16_t attribute, Hos
   request.attribute = {static_cast<unsigned short>(RTA_LENGTH(4)), attribute};
   request.address = htonl(host.value);
   return request;
-}
-
-/// Whether the kernel has looked for a route and says by this errno that there is none: no route at all, or one of type
-/// unreachable, prohibit or blackhole (ip-route(8)). Any other errno is no answer.
-bool means_no_route(int error) noexcept {
-  return error == ENETUNREACH || error == EHOSTUNREACH || error == EACCES || error == EINVAL;
 }
 
 }  // namespace

@@ -57,15 +57,18 @@ Result<std::string> choose() {
   return Error{Errc::invalid_argument, "which interface? Name one of:" + list};
 }
 
-/// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. None: no route.
-UniqueFd discard_of(HostAddress host) noexcept {
+/// A UDP socket to the discard port. Connecting it sends nothing: the kernel only looks for the route. Errors: those of
+/// route_to().
+Result<UniqueFd> discard_of(HostAddress host) noexcept {
   UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Errc::limit_reached;
   const sockaddr_in to = socket_address(host, 9);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return {};
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+    return means_no_route(errno) ? Errc::host_unreachable : Errc::limit_reached;
   return socket;
 }
 
-/// 0 for no socket.
+/// 0: not known.
 std::size_t mtu_of(const UniqueFd& socket) noexcept {
   int mtu = 0;
   socklen_t size = sizeof mtu;
@@ -126,13 +129,23 @@ sockaddr_ll link_address(int index, std::uint16_t type, const EthernetAddress& t
   return address;
 }
 
-std::size_t path_mtu(HostAddress host) noexcept { return mtu_of(discard_of(host)); }
+bool means_no_route(int error) noexcept {
+  return error == ENETUNREACH || error == EHOSTUNREACH || error == EACCES || error == EINVAL;
+}
+
+Errc route_to(HostAddress host) noexcept { return discard_of(host).code(); }
+
+std::size_t path_mtu(HostAddress host) noexcept {
+  const Result<UniqueFd> socket = discard_of(host);
+  return socket ? mtu_of(*socket) : 0;
+}
 
 UniqueFd ask_path_mtu(HostAddress host) noexcept {
   static constexpr std::array<std::byte, 9000> kNothing{};
   constexpr std::size_t kHeaders = 20 + 8;
-  UniqueFd socket = discard_of(host);
-  if (!socket) return {};
+  Result<UniqueFd> found = discard_of(host);
+  if (!found) return {};
+  UniqueFd socket = *std::move(found);
   const std::size_t mtu = std::min(mtu_of(socket), kNothing.size());
   const int uncut = IP_PMTUDISC_DO;
   if (mtu <= kHeaders || ::setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &uncut, sizeof uncut) != 0) return {};

@@ -30,7 +30,13 @@ Result<Interface> find_interface_of(HostAddress host);
 /// The address of `to` (zeros: of no peer) on the interface `index`, for packet sockets under the ethertype `type`.
 [[nodiscard]] sockaddr_ll link_address(int index, std::uint16_t type, const EthernetAddress& to = {}) noexcept;
 
-/// The longest IP datagram that reaches `host` unfragmented, as far as the kernel knows now; 0: no route.
+/// Whether the kernel has looked for a route and says by this errno that there is none: no route at all, or one of type
+/// unreachable, prohibit or blackhole (ip-route(8)). Any other errno is no answer.
+[[nodiscard]] bool means_no_route(int error) noexcept;
+
+/// Whether there is a route to `host`: ok, host_unreachable, or limit_reached (no descriptor, port or memory to look).
+[[nodiscard]] Errc route_to(HostAddress host) noexcept;
+/// The longest IP datagram that reaches `host` unfragmented, as far as the kernel knows now; 0: not known.
 std::size_t path_mtu(HostAddress host) noexcept;
 /// Sends a datagram of path_mtu() bytes (at most 9000), which must not be fragmented, to the discard port (RFC 863) of
 /// `host`. A router whose next link carries less drops it and reports that, and soon path_mtu() returns the smaller

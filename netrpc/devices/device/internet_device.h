@@ -35,12 +35,15 @@ class InternetDevice : public Device {
     return {.host = bound_.known() ? bound_ : host().address(), .ethernet = {}};
   }
 
-  /// Whether messages can be sent to `remote`. Errors: invalid_argument, host_unreachable.
+  /// Whether messages can be sent to `remote`. Errors: invalid_argument, host_unreachable, limit_reached.
   [[nodiscard]] Status check_remote(const Participant& remote) const {
     if (!remote.host.known()) return Error{Errc::invalid_argument, name() + ": the remote host is missing"};
-    if (path_mtu(remote.host) == 0)
-      return Error{Errc::host_unreachable, fmt::format("{}: there is no route to {}", name(), to_string(remote.host))};
-    return {};
+    const Errc route = route_to(remote.host);
+    if (route == Errc::ok) return {};
+    const char* const why = route == Errc::host_unreachable
+                                ? "there is no route to"
+                                : "this host has no descriptor, port or memory to look for a route to";
+    return Error{route, fmt::format("{}: {} {}", name(), why, to_string(remote.host))};
   }
   [[nodiscard]] static DevicePeer peer_at(HostAddress host, std::uint16_t port = 0) noexcept {
     DevicePeer peer;

@@ -36,7 +36,7 @@ Errc Peer::push(Message message) noexcept {
   // happened.
   if (no_cipher_ && !running_ && last_used - no_cipher_since_ < settings_.silence)
     return dropped(counted_.refused, Errc::ok);
-  if (lower() == nullptr) return Errc::host_unreachable;
+  if (const Status opened = open_lower(); !opened) return opened.code();
   if (pending_.size() < settings_.pending) {
     pending_.push_back(std::move(message));
   } else {
@@ -80,23 +80,22 @@ Errc Peer::seal_and_send(Association& association, Message message, Time now) no
 
 Errc Peer::send(Message message) noexcept {
   if (!message.allocated()) return Errc::limit_reached;
-  Session* const session = lower();
-  if (session == nullptr) return Errc::host_unreachable;
+  if (!lower_) [[unlikely]]
+    if (const Status opened = open_lower(); !opened) return opened.code();
   ++counted_.sent;
-  const Errc sent = session->push(std::move(message));
+  const Errc sent = lower_->push(std::move(message));
   // There may be another path next time.
   if (sent == Errc::host_unreachable && place_ != Place::found) forget_place();
   return sent;
 }
 
-Session* Peer::lower() noexcept {
-  if (lower_) [[likely]]
-    return lower_.get();
+Status Peer::open_lower() noexcept {
+  if (lower_) return {};
   auto opened = below_.open(self_, {protocol_numbers::kAuth, {.host = self_.host().address()}, {.host = host_}});
-  if (!opened) return nullptr;
+  if (!opened) return opened.error();
   lower_ = std::move(opened).value();
   place_ = Place::sought;
-  return lower_.get();
+  return {};
 }
 
 /// A fresh packet of the peer has come through `lower`: if peers may be anywhere, the peer is there. An attacker who

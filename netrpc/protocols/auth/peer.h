@@ -77,8 +77,10 @@ class Peer {
   void rekeyed(const Key* key) noexcept;
   /// Wipes associations that a better one has replaced, after Settings::linger or at once (`everything`).
   void sweep(bool everything) noexcept;
-  /// The session below, opened if there is none. Null: host_unreachable.
-  [[nodiscard]] Session* lower() noexcept;
+  /// Opens the session below, if there is none. Errors: those of the protocol below.
+  [[nodiscard]] Status open_lower() noexcept;
+  /// The session below, opened if there is none. Null: open_lower() fails.
+  [[nodiscard]] Session* lower() noexcept { return open_lower() ? lower_.get() : nullptr; }
 
   [[nodiscard]] HostAddress host() const noexcept { return host_; }
   [[nodiscard]] const Key& key() const noexcept { return key_; }

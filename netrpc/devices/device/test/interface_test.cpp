@@ -2,6 +2,7 @@
 #include "netrpc/devices/device/interface.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <optional>
 #include <string>
@@ -55,6 +56,20 @@ TEST_F(ChosenInterface, is_not_none_because_a_default_route_leads_nowhere) {
   EXPECT_NE(chosen().find("which interface? Name one of: "), std::string::npos) << chosen();
   here_->ip("route add default via 10.0.0.2");
   EXPECT_EQ(chosen(), "lan");
+}
+
+TEST(RouteToHost, is_not_told_to_be_missing_if_there_is_no_descriptor_to_ask_the_kernel) {
+  constexpr HostAddress kThisHost{0x7f000001};
+  EXPECT_EQ(route_to(kThisHost), Errc::ok);
+  EXPECT_EQ(route_to({0xffffffff}), Errc::host_unreachable) << "no host's";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Errc here = route_to(kThisHost);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(here, Errc::limit_reached);
 }
 
 TEST(CannotBind, says_which_address_or_port) {

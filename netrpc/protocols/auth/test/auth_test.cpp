@@ -54,6 +54,19 @@ TEST_P(AuthBy, opening_to_a_host_without_a_key_is_not_permitted_and_says_so) {
   EXPECT_EQ(session.error().message(), "auth: there is no key for host 10.0.0.2; add one to " + files[0]->path());
 }
 
+TEST_P(AuthBy, opening_fails_for_the_reason_that_the_layer_below_has) {
+  start();
+  for (const Errc reason : {Errc::limit_reached, Errc::host_unreachable}) {
+    const Shepherd inside((*net)[0].monitor());
+    stacks[0].tap->refuses = reason;
+    EXPECT_EQ(stacks[0].auth->open(*stacks[0].sink, net->to(1)).code(), reason);
+  }
+  stacks[0].tap->refuses = Errc::ok;
+  send(0, "later");
+  run();
+  EXPECT_EQ(received(1), Texts{"later"});
+}
+
 TEST_P(AuthBy, the_receiver_recovers_when_it_has_rebooted) {
   start();
   const SessionRef session = open(0, 1);

@@ -16,6 +16,7 @@ class Tap final : public Protocol {
   Tap(Host& host, Protocol& below) : Protocol(host, "tap"), below_(below) {}
 
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    if (refuses != Errc::ok) return refuses;
     auto lower = below_.open(*this, participants);
     if (!lower) return lower;
     if ((*lower)->above != nullptr) return SessionRef((*lower)->above);
@@ -42,6 +43,7 @@ class Tap final : public Protocol {
     session->high().demux(*session, Message::copy_of(host().pool(), std::as_bytes(std::span(packet))));
   }
 
+  Errc refuses = Errc::ok;  ///< What open() ends with, if not ok.
   std::vector<std::string> arrived;
   std::function<bool(std::string& packet)> on_arrival;  ///< May change the packet; false drops it.
 
