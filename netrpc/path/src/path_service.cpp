@@ -112,19 +112,19 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   const std::string at = "host '" + host.str() + "'";
   const uid_t user = context.caller().uid;
   if (const std::lock_guard lock(mutex_); !vain_.may_ask(user, *address, options_.now()))
-    return raise(
-        refusal({Errc::limit_reached, "this user has asked as many hosts that do not answer as it may lately"}));
+    return raise(refusal({Errc::limit_reached,
+                          "this user has asked as many hosts in vain as it may lately: they are silent or refuse"}));
   const Status met = agree_with(*address, at, needed, kAgreePatience);
-  if (met.code() != Errc::remote_unavailable) {
-    const std::lock_guard lock(mutex_);
-    vain_.answered(user, *address);
-  }
   if (!met) return raise(refusal(met.error()));
   // The path exists before the other host binds: if memory runs out afterwards, the path's end tells that host.
   auto path = make_path(*address);
   const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience, &path->accounts);
   if (!key) return raise(refusal(key.error()));
   bound_at(path, *key);
+  {
+    const std::lock_guard lock(mutex_);
+    vain_.bound(user, *address);
+  }
   return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::move(path)), .to_group = false};
 }
 

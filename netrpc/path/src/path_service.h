@@ -223,7 +223,7 @@ class PathService {
   std::size_t foreign_ = 0;        ///< How many paths lead to foreign servers.
   std::atomic<bool> lost_{false};  ///< There is something for rebind().
   PeerSilence silence_;            ///< Of the hosts to which paths lead.
-  VainHosts vain_;                 ///< Hosts that imports have asked.
+  VainHosts vain_;                 ///< Hosts that imports have asked, and that have not bound.
   Unbinds unbinds_;
   Unbinds unsent_;  ///< UNBINDs that wait for the next keepalive.
 };

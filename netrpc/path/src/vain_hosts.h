@@ -1,5 +1,5 @@
-// Limits how many silent hosts a user's imports may ask: the layers below keep a session to each host that is called,
-// for minutes, and have some thousands of them. Policy alone: time is passed in.
+// Limits how many hosts a user's imports may ask in vain, because the hosts are silent or refuse: the layers below keep
+// a session to each host that is called, for minutes, and have some thousands of them. Policy alone: time is passed in.
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +24,8 @@ class VainHosts {
   /// Until the layers below have forgotten the host: CHANNEL takes the longest, 2 packet_life + 2 give_up.
   static constexpr std::chrono::minutes kKept{4};
 
-  /// Whether an import of `user` may ask `host`. If so, it counts as one that has not answered, until it has. Work: a
-  /// pass over at most kMost hosts. May throw std::bad_alloc.
+  /// Whether an import of `user` may ask `host`. If so, it counts as one that was asked in vain, until it has bound.
+  /// Work: a pass over at most kMost hosts. May throw std::bad_alloc.
   [[nodiscard]] bool may_ask(uid_t user, HostAddress host, Time now) {
     std::erase_if(hosts_, [now](const auto& one) { return now - one.second >= kKept; });
     const auto of_user = [user](const auto& one) { return one.first.first == user; };
@@ -35,7 +35,7 @@ class VainHosts {
     hosts_[{user, host}] = now;
     return true;
   }
-  void answered(uid_t user, HostAddress host) noexcept { hosts_.erase({user, host}); }
+  void bound(uid_t user, HostAddress host) noexcept { hosts_.erase({user, host}); }
 
  private:
   std::map<std::pair<uid_t, HostAddress>, Time> hosts_;  ///< And when each was asked last.

@@ -202,30 +202,49 @@ TEST_F(SilentHosts, to_which_there_is_no_way_cannot_be_imported_from) {
   EXPECT_NE(client.error().text.find("cannot be reached"), std::string::npos) << client.error().text;
 }
 
-TEST_F(SilentHosts, can_be_asked_by_imports_of_one_user_up_to_a_number_within_some_minutes) {
-  constexpr unsigned kMost = lrpc::netpath::VainHosts::kMost;
-  here_->wire().agrees = false;
-  const auto may_ask = [&](const std::string& host) {
+/// Imports from hosts that bind nothing.
+class VainImports : public SilentHosts {
+ protected:
+  static constexpr unsigned kMost = lrpc::netpath::VainHosts::kMost;
+  static std::string host(unsigned number) {
+    return "10.9." + std::to_string(number / 200) + "." + std::to_string(number % 200 + 1);
+  }
+  /// Whether an import may ask the host of `name`.
+  bool may_ask(const std::string& name) {
     bool refused = false;
     EXPECT_TRUE(eventually([&] {  // again, while ended bindings are still counted
-      const auto client = import("files@" + host);
-      refused = !client && client.error().message().find("hosts that do not answer") != std::string::npos;
-      return refused || client || client.code() == Errc::remote_unavailable;
+      const auto client = import(name);
+      refused = !client && client.error().message().find("hosts in vain") != std::string::npos;
+      return refused || client || client.code() == Errc::remote_unavailable || client.code() == Errc::name_unknown;
     }));
     return !refused;
-  };
-  const auto host = [](unsigned number) {
-    return "10.9." + std::to_string(number / 200) + "." + std::to_string(number % 200 + 1);
-  };
-  unsigned asked = 0;
-  while (asked < kMost && may_ask(host(asked))) ++asked;
-  EXPECT_EQ(asked, kMost / 2);
-  EXPECT_TRUE(may_ask(host(0))) << "it counts already";
+  }
+  /// Imports `name` from one host after the other.
+  void ask_as_many_as_one_user_may(const std::string& name) {
+    unsigned asked = 0;
+    while (asked < kMost && may_ask(name + "@" + host(asked))) ++asked;
+    EXPECT_EQ(asked, kMost / 2);
+    EXPECT_TRUE(may_ask(name + "@" + host(0))) << "it counts already";
+  }
+};
+
+TEST_F(VainImports, can_ask_silent_hosts_up_to_a_number_within_some_minutes) {
+  here_->wire().agrees = false;
+  ask_as_many_as_one_user_may("files");
   here_->wire().agrees = true;
-  EXPECT_FALSE(may_ask("10.0.0.2")) << "whether it answers is not known";
+  EXPECT_FALSE(may_ask("files@10.0.0.2")) << "whether it answers is not known";
   go_on(lrpc::netpath::VainHosts::kKept);
   const auto client = import();
   EXPECT_TRUE(client) << client.error().message();
+}
+
+TEST_F(VainImports, can_ask_hosts_that_refuse_up_to_the_same_number_and_those_that_bind_do_not_count) {
+  constexpr HostAddress kHostZero = 0x0a09'0001;
+  for (HostAddress number = 0; number < kMost; ++number)
+    network_.attach(kHostZero + (number / 200 << 8) + number % 200, &there_->broker());
+  EXPECT_TRUE(import("files@" + host(kMost - 1))) << "a name that is there";
+  ask_as_many_as_one_user_may("nothing");
+  EXPECT_FALSE(may_ask("nothing@10.0.0.2"));
 }
 
 /// A host that answers each time, but late.

@@ -1,4 +1,4 @@
-// How many silent hosts a user may ask: the policy, with times that the test passes in.
+// How many hosts a user may ask in vain: the policy, with times that the test passes in.
 #include "vain_hosts.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST(VainHostsTest, are_half_of_all_for_a_user_who_is_alone) {
   VainHosts hosts;
   EXPECT_EQ(ask_all(hosts, kUser), VainHosts::kMost / 2);
   EXPECT_TRUE(hosts.may_ask(kUser, kUser << 16, kStart)) << "it counts already";
-  hosts.answered(kUser, kUser << 16);
+  hosts.bound(kUser, kUser << 16);
   EXPECT_TRUE(hosts.may_ask(kUser, 1, kStart));
   EXPECT_FALSE(hosts.may_ask(kUser, 2, kStart));
 }
