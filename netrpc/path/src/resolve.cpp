@@ -5,10 +5,21 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace lrpc::netpath {
 namespace {
+
+/// Why getaddrinfo(3) has failed with `err`, and errno with it.
+Error not_found(const std::string& host, int err) {
+  const int error = err == EAI_SYSTEM ? errno : 0;
+  if (err == EAI_MEMORY || error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
+    return {Errc::limit_reached, "host '" + host + "' cannot be looked up, for this machine's network domain is at a " +
+                                     "limit of its own: " + std::strerror(error != 0 ? error : ENOMEM)};
+  return {Errc::remote_unavailable, "no IPv4 address is known for host '" + host +
+                                        "': " + (err == EAI_SYSTEM ? std::strerror(error) : gai_strerror(err))};
+}
 
 Result<HostAddress> looked_up(const std::string& host) {
   in_addr dotted{};
@@ -19,8 +30,7 @@ Result<HostAddress> looked_up(const std::string& host) {
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
-  if (const int err = getaddrinfo(host.c_str(), nullptr, &hints, &found); err != 0)
-    return Error{Errc::remote_unavailable, "no IPv4 address is known for host '" + host + "': " + gai_strerror(err)};
+  if (const int err = getaddrinfo(host.c_str(), nullptr, &hints, &found); err != 0) return not_found(host, err);
   sockaddr_in address{};
   std::memcpy(&address, found->ai_addr, sizeof address);
   freeaddrinfo(found);
