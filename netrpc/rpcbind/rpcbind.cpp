@@ -134,8 +134,10 @@ RpcbindRegistration& RpcbindRegistration::operator=(RpcbindRegistration&& other)
   return *this;
 }
 
-/// rpcbind would remove whatever is registered there. So first checks that it is this registration, and not that of a
-/// later server. Without memory for what rpcbind lists, the registration stays, as after a crash.
+/// rpcbind would remove whatever is registered there: RPCBPROC_UNSET does not look at the address (RFC 1833). So first
+/// checks that it is this registration, and not that of a later server. A server that registers after the check loses
+/// its entry: rpcbind has no call that does both. Without memory for what rpcbind lists, the registration stays, as
+/// after a crash.
 void RpcbindRegistration::end(Time until) noexcept {
   const SunProgram served = std::exchange(served_, {});
   if (served.program == 0) return;

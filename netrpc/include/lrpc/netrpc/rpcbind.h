@@ -48,8 +48,9 @@ class RpcbindRegistration {
   RpcbindRegistration(RpcbindRegistration&& other) noexcept;
   /// First ends the former registration, as the destructor does.
   RpcbindRegistration& operator=(RpcbindRegistration&& other) noexcept;
-  /// Removes the registration, unless another server has replaced it, or there is no memory for what rpcbind lists.
-  /// Blocks up to the timeout.
+  /// Removes the registration, unless another server has replaced it, or there is no memory for what rpcbind lists. One
+  /// that replaces it at this very moment may be removed, too: rpcbind has no call that checks and removes. Blocks up
+  /// to the timeout.
   ~RpcbindRegistration();
   /// The same for all of these, which are then as if moved from. Blocks up to `timeout` in all: if rpcbind does not
   /// answer, it keeps its entries.
