@@ -7,6 +7,8 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "graph_kinds.h"
 #include "lrpc/detail/server/run.h"
@@ -60,13 +62,15 @@ class SunClients : public ::testing::Test {
     host_.emplace(options, clock_, engine_);
     calls_.emplace(*host_);
     client_.emplace(*host_, SunClient::Below{&*calls_, nullptr},
-                    std::vector<SunImport>{{"counter", "there", 0x20000001, 0, 7, netrpc::SunTransport::udp}});
+                    std::vector<SunImport>{{"counter", "there", 0x20000001, 0, 7, netrpc::SunTransport::udp},
+                                           {"anywhere", "there", 0x20000001, 0, 0, netrpc::SunTransport::udp}});
   }
-  Result<std::unique_ptr<ForeignBinding>> bind(uid_t user) {
+  /// `name`: rpcbind knows the port of "anywhere".
+  Result<std::unique_ptr<ForeignBinding>> bind(uid_t user, std::string name = "counter") {
     stubgen::Diagnostics diagnostics;
     const auto interface = stubgen::compile(
         {"t", "interface Counter version 1.0 { procedure Same(a: int32) -> (b: int32); }"}, diagnostics);
-    netpath::ForeignServers::Wanted wanted{"counter", "there", 0x0a000009, user, interface->canonical};
+    netpath::ForeignServers::Wanted wanted{std::move(name), "there", 0x0a000009, user, interface->canonical};
     return client_->bind(wanted);
   }
   /// The fake calls echo the arguments. Errc::ok: they came back.
@@ -139,6 +143,8 @@ TEST_F(SunClients, fail_with_limit_reached_when_the_host_has_no_buffer) {
     }
   }
   EXPECT_EQ(call(*mine), Errc::limit_reached);
+  const auto asked = bind(kUser, "anywhere");
+  EXPECT_EQ(asked.code(), Errc::limit_reached) << asked.error().message();
   {
     const netrpc::Shepherd inside(host_->monitor());
     all.clear();

@@ -87,7 +87,7 @@ class SunClient::Binding final : public netpath::ForeignBinding {
     const auto port = client_.ask_rpcbind(place, at_, client_.patient(asker));
     if (!port) {
       const bool late = client_.host().now() >= asker.until || port.code() == Errc::call_cancelled;
-      return Error{late ? Errc::call_aborted : Errc::call_failed, port.error().message()};
+      return Error{late ? Errc::call_aborted : call_error(port.code()), port.error().message()};
     }
     port_ = place.port = *port;
     return {};
@@ -225,6 +225,9 @@ Result<std::uint16_t> SunClient::ask_rpcbind(const Place& place, const std::stri
     return Error{Errc::name_unknown,
                  fmt::format("{}: rpcbind does not know the Sun RPC program {:#x}", at, place.program)};
   if (port.code() == Errc::call_cancelled) return port;
+  if (port.code() == Errc::limit_reached)
+    return Error{port.code(), at + ": rpcbind could not be asked, for this machine's network domain is at a limit of "
+                                   "its own"};
   return Error{Errc::remote_unavailable, at + ": " + port.error().message()};
 }
 
