@@ -52,6 +52,7 @@ class FakeCalls final : public Protocol {
 
   explicit FakeCalls(Host& host, std::string name = "calls") : Protocol(host, std::move(name)) {}
   Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    if (refuses != Errc::ok) return refuses;
     return SessionRef(new FakeSession(*this, high, participants));
   }
   Status open_enable(Protocol& high, const ParticipantSet& participants) override {
@@ -69,6 +70,7 @@ class FakeCalls final : public Protocol {
 
   Duration takes{};
   Errc outcome = Errc::ok;
+  Errc refuses = Errc::ok;  ///< What open() ends with, if not ok.
   int cancelled = 0;
   std::function<void()> when_cancelled;
   std::function<void()> before_answer;

@@ -116,7 +116,8 @@ Errc NetworkService::transport_outcome(Errc outcome) noexcept {
     case Errc::message_too_long:
     case Errc::call_lost:
     case Errc::host_unreachable: return outcome;
-    case Errc::limit_reached: return Errc::system_error;
+    case Errc::limit_reached:
+    case Errc::system_error: return Errc::system_error;
     default: return Errc::peer_gone;
   }
 }

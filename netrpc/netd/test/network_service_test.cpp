@@ -73,6 +73,17 @@ TEST_F(SlowCalls, are_waited_for_as_long_as_their_callers_are_there) {
   EXPECT_EQ(calls_.cancelled, 0);
 }
 
+TEST_F(SlowCalls, that_this_host_lacks_something_for_do_not_end_as_if_the_other_were_gone) {
+  for (const Errc lacking : {Errc::limit_reached, Errc::system_error}) {
+    calls_.refuses = lacking;
+    EXPECT_EQ(call({}), Errc::system_error) << describe(lacking);
+  }
+  calls_.refuses = Errc::host_unreachable;
+  EXPECT_EQ(call({}), Errc::host_unreachable);
+  calls_.refuses = Errc::ok;
+  EXPECT_EQ(call({}), Errc::ok);
+}
+
 /// A host whose lrpc-netd has restarted. The new life is heard when the first question to the host fails.
 class RestartedHost : public SlowCalls {
  protected:
