@@ -137,13 +137,10 @@ Header Conversation::header_of(Type type) const noexcept {
   return header;
 }
 
-/// Whether a packet of `size` bytes cannot reach some member.
-bool Conversation::too_long(std::size_t size) const noexcept {
-  if (size <= kSurelyCarried) return false;
-  return std::ranges::any_of(members_, [size](const Member& one) {
-    control::MaximumMessage longest;
-    return one.lower && control::ask(*one.lower, longest) == Errc::ok && size > longest.size;
-  });
+/// Whether a packet of `size` bytes cannot reach the member.
+bool Conversation::too_long(const Member& to, std::size_t size) const noexcept {
+  control::MaximumMessage longest;
+  return size > kSurelyCarried && to.lower && control::ask(*to.lower, longest) == Errc::ok && size > longest.size;
 }
 
 Errc Conversation::push(Message message) noexcept {
@@ -154,7 +151,9 @@ Errc Conversation::push(Message message) noexcept {
   header.id.sequence = self.delivered + 1;
   for (const Member& one : members_)
     if (one.leaf) header.add({one.host, one.life, one.delivered});
-  if (too_long(header.size() + message.size())) return Errc::message_too_long;  // or all would wait for it for ever
+  const std::size_t size = header.size() + message.size();
+  if (std::ranges::any_of(members_, [&](const Member& one) { return too_long(one, size); }))
+    return Errc::message_too_long;  // these would never get it
   if (message.pool() == nullptr) message = Message(psync_.host().pool());
   std::byte* const to = message.push(header.size());
   if (to == nullptr) return Errc::limit_reached;

@@ -150,7 +150,7 @@ class Conversation final : public Session {
   /// `question`: the number of a question or of its answer; such a status says only how many messages this host has
   /// pushed. 0: an ordinary status.
   void send_status(Member& to, bool ask, std::uint32_t question = 0) noexcept;
-  [[nodiscard]] bool too_long(std::size_t size) const noexcept;
+  [[nodiscard]] bool too_long(const Member& to, std::size_t size) const noexcept;
   void send(Member& to, const Header& header) noexcept;
   [[nodiscard]] Errc send(Member& to, Message&& packet) noexcept;
   [[nodiscard]] Header header_of(Type type) const noexcept;

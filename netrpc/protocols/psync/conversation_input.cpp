@@ -89,15 +89,24 @@ void Conversation::request(Member& from, const Header& header) noexcept {
 
 /// The link to `from` has shrunk, and carries this message no more. Once `from` has all that precedes it, tells `from`
 /// that it is gone; `from` then skips nothing else. The marks of what `from` has are for others: a host that is told by
-/// `from` to skip this message must skip what precedes it, too.
+/// `from` to skip this message must skip what precedes it, too. So this waits until each other member that is heard has
+/// the message, or lacks nothing else up to it and has a link that does not carry it either.
 void Conversation::give_up(Member& from, Member& of, std::uint32_t sequence) noexcept {
-  if (sequence > of.delivered || sequence != has(from, of) + 1 || !holds(of, sequence)) return;
-  const auto kept = Header::of(slot(of, sequence).packet);
-  const auto has_it = [&](const Mark& mark) {
-    const Member* const before = find(mark.host);
-    return before == nullptr || before->life != mark.life || mark.sequence <= has(from, *before);
+  if (sequence > of.delivered || !holds(of, sequence)) return;
+  const Message& packet = slot(of, sequence).packet;
+  const auto kept = Header::of(packet);
+  if (!kept) return;
+  const auto lacks_this_alone = [&](const Member& one) {
+    return has(one, of) + 1 == sequence && std::ranges::all_of(kept->all(), [&](const Mark& mark) {
+             const Member* const before = find(mark.host);
+             return before == nullptr || before->life != mark.life || mark.sequence <= has(one, *before);
+           });
   };
-  if (!kept || !std::ranges::all_of(kept->all(), has_it)) return;
+  const auto would_lose_more = [&](const Member& one) {
+    if (&one == &from || one.out || has(one, of) >= sequence) return false;
+    return !lacks_this_alone(one) || !too_long(one, packet.size());
+  };
+  if (!lacks_this_alone(from) || std::ranges::any_of(members_, would_lose_more)) return;
   Header gone = header_of(Type::gone);
   for (const Member& one : members_)
     if (one.life != 0) gone.add({one.host, one.life, &one == &of ? sequence : has(from, one)});

@@ -254,6 +254,26 @@ TEST(Psync, a_message_that_links_carry_no_more_is_lost_alone) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(group.statistics(i).state, 0U) << i;
 }
 
+/// Host 1 lacks a message that the links carry no more. Whoever asks host 1 for it skips all that it lacks up to there.
+TEST(Psync, a_message_that_links_carry_no_more_is_given_up_only_when_no_member_lacks_more) {
+  Group group(3, {}, {}, 2, Medium::ethernet);
+  Puppet* const puppets[] = {&group.puppet(1), &group.puppet(2)};
+  for (Puppet* const one : puppets) group.introduce(*one);
+  ASSERT_EQ(group.push(0), Errc::ok);
+  group.members[0].talker->padding = 1000;
+  ASSERT_EQ(group.push(0), Errc::ok);
+  static_cast<SimEthernet&>(group.net[0].ethernet()).set_mtu(600);
+  control::Context last;
+  ASSERT_EQ(control::ask(*group.members[0].session, last), Errc::ok);
+  const auto name = [](const Puppet& one) { return Mark{one.host().address(), one.life, 0}; };
+  for (Puppet* const one : puppets) {
+    EXPECT_TRUE(puppets[0]->gone.empty());
+    group.push(*one, Type::status, name(*one), {{last.message.host, last.message.life, 1}});
+    group.push(*puppets[0], Type::request, name(*puppets[0]), {last.message});
+  }
+  EXPECT_NE(std::ranges::find(puppets[0]->gone, last.message), puppets[0]->gone.end());
+}
+
 /// Host 1 has seen j -> p -> k -> n, each from another member. Host 0 has p, which names j, and n, which names k. From
 /// these alone no host can tell that p precedes n.
 TEST(Psync, messages_that_wait_for_lost_ones_are_lost_with_them) {

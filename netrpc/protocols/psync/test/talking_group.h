@@ -136,12 +136,10 @@ struct Group {
   /// `without`: the number of members that do not run PSYNC. They are the last ones. `medium`: IP or Ethernet.
   explicit Group(std::size_t count, SimOptions options = {}, PsyncOptions psync = {}, std::size_t without = 0,
                  Medium medium = Medium::ip)
-      : net(count, 1, options) {
+      : net(count, 1, options), on(medium) {
     members.resize(count);
     for (std::size_t i = 0; i + without < count; ++i)
-      net[i].on_boot([this, i, count, psync, medium](SimHost& host) {
-        boot(i, count, psync, host, medium == Medium::ip ? host.ip() : host.ethernet());
-      });
+      net[i].on_boot([this, i, count, psync](SimHost& host) { boot(i, count, psync, host); });
   }
   ~Group() {
     for (Member& one : members) one.session = {};
@@ -151,9 +149,10 @@ struct Group {
     Talker* talker = nullptr;
     SessionRef session;
   };
-  void boot(std::size_t at, std::size_t count, const PsyncOptions& options, SimHost& host, Protocol& below) {
+  [[nodiscard]] Protocol& below(SimHost& host) const { return on == Medium::ip ? host.ip() : host.ethernet(); }
+  void boot(std::size_t at, std::size_t count, const PsyncOptions& options, SimHost& host) {
     Member& one = members[at];
-    one.protocol = &host.add<Psync>("psync", below, options);
+    one.protocol = &host.add<Psync>("psync", below(host), options);
     EXPECT_TRUE(one.protocol->start());
     one.talker = &host.add<Talker>(count);
     std::vector<HostAddress> hosts;
@@ -179,7 +178,7 @@ struct Group {
   /// Replaces a member that does not run PSYNC. The puppet sends to the first member.
   Puppet& puppet(std::size_t at) {
     const Shepherd inside(net[at].monitor());
-    return net[at].add<Puppet>(net[at].ip(), net.address(0));
+    return net[at].add<Puppet>(below(net[at]), net.address(0));
   }
   void push(Puppet& puppet, Type type, const Mark& id, const std::vector<Mark>& marks = {}) {
     {
@@ -209,6 +208,7 @@ struct Group {
     EXPECT_EQ(statistics(0).sent, sent);  // once all members have all messages, none sends anything
   }
   SimHosts net;
+  const Medium on;  ///< What is below PSYNC.
   std::vector<Member> members;
 };
 
