@@ -1,6 +1,7 @@
 #include "lrpc/detail/shim/system/thread.h"
 
 #include <gtest/gtest.h>
+#include <link.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -10,9 +11,11 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <latch>
 #include <string>
 #include <thread>
 
+#include "length.h"
 #include "lrpc/detail/shim/system/fork.h"
 #include "lrpc/detail/shim/system/of_this_thread.h"
 
@@ -69,6 +72,38 @@ TEST(ThisProcess, has_a_number_of_its_own_in_a_child_of_fork_and_of_a_bare_clone
     EXPECT_EQ(status, 0) << (bare ? "clone" : "fork");
   }
   EXPECT_EQ(this_process(), here);
+}
+
+/// Of the dynamic linker, whose lock the child finds locked for ever. The parent has started no thread by Thread yet.
+TEST(ThreadOfAForkChild, can_be_had_while_a_thread_of_the_parent_looks_at_the_loaded_objects) {
+  if (testing_lrpc::kSanitized) GTEST_SKIP() << "forks beside threads, and a sanitizer's allocator knows no forks";
+  struct {
+    std::latch looks{1};
+    std::latch may_end{1};
+  } both;
+  std::thread looker([&both] {
+    const auto look_long = [](dl_phdr_info*, std::size_t, void* of) {
+      static_cast<decltype(both)*>(of)->looks.count_down();
+      static_cast<decltype(both)*>(of)->may_end.wait();
+      return 1;
+    };
+    (void)dl_iterate_phdr(look_long, &both);
+  });
+  both.looks.wait();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // against an endless wait
+    Seen seen;
+    Thread thread;
+    const bool started = thread.start({.name = "test", .stack_size = 65'536}, &look, &seen).has_value();
+    thread.join();
+    _exit(started ? 0 : 1);
+  }
+  both.may_end.count_down();
+  looker.join();
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Thread, has_the_stack_that_was_asked_for_and_blocks_what_is_sent) {

@@ -37,8 +37,6 @@ std::size_t whole_pages(std::size_t size) noexcept {
 constinit std::atomic<std::size_t> thread_locals_now{0};  ///< 0: not counted yet.
 
 /// Bytes of the thread-local variables of the program and its libraries, which glibc takes from each thread's stack.
-/// Not a static that the first caller initialises: a child forked while another thread does that would wait for that
-/// thread for ever.
 std::size_t thread_locals() noexcept {
   if (const std::size_t counted = thread_locals_now.load(std::memory_order_relaxed); counted != 0) return counted;
   std::size_t sum = 0;
@@ -51,6 +49,10 @@ std::size_t thread_locals() noexcept {
   thread_locals_now.store(sum, std::memory_order_relaxed);
   return sum;
 }
+
+/// Before there are threads. dl_iterate_phdr(3) takes a lock of the dynamic linker, which fork(2) does not free in the
+/// child: a child forked while another thread holds it would wait for ever when it counts.
+[[maybe_unused]] const bool counted_early = thread_locals() != 0;
 
 /// All but those that a thread's own faults raise: if one of these is blocked, the process ends without a call of the
 /// program's handler.
