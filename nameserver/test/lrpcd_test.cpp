@@ -297,7 +297,7 @@ TEST(Lrpcd, a_region_beyond_the_limit_of_files_sizes_fails_an_import_and_not_lrp
     TestPeer client(directory / "s");
     if (!server.next_as<shim::Exported>()) ::_exit(4);
     client.import("large");
-    if (client.next_failure() != Errc::system_error) ::_exit(5);
+    if (client.next_failure() != Errc::limit_reached) ::_exit(5);
     ::_exit(client.is_served() && daemon.end(SIGTERM) == 0 ? 0 : 6);
   }
   int status = 0;

@@ -1,5 +1,6 @@
 // How much of a nameserver one user may hold over all its connections, and changes of the policy in force.
 #include <malloc.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -302,6 +303,35 @@ TEST_P(Quotas, descriptors_of_the_embedding_program_are_watched_until_it_has_eno
   EXPECT_TRUE(client.is_served());
   EXPECT_EQ(heard, 2);
   nameserver_.reset();
+}
+
+TEST_P(Quotas, a_system_call_that_fails_in_the_nameserver_or_in_the_server_is_a_limit_reached_and_says_where) {
+  START_NAMESERVER();
+  TestPeer server(path());
+  server.export_name("files");
+  ASSERT_TRUE(server.is_served());  // its page has been received
+  TestPeer other(path());
+  TestPeer client(path());
+  ASSERT_TRUE(other.is_served() && client.is_served());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 1;  // poll(2) looks at no more descriptors than that
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  other.ask(shim::ExportRequest{"more", kFiles, kClasses, ""});
+  EXPECT_EQ(other.next_failure(), Errc::limit_reached);
+  EXPECT_NE(other.text.find("in the nameserver a system call failed"), std::string::npos) << other.text;
+  client.import("files");
+  EXPECT_EQ(client.next_failure(), Errc::limit_reached);
+  EXPECT_NE(client.text.find("in the nameserver a system call failed: memfd_create"), std::string::npos) << client.text;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  client.import("files");
+  server.answer_bind(Errc::system_error, "mmap of a region");
+  EXPECT_EQ(client.next_failure(), Errc::limit_reached);
+  EXPECT_EQ(client.text, "the server of 'files' refused: mmap of a region");
+  client.import("files");
+  EXPECT_TRUE(server.answer_bind());
+  EXPECT_TRUE(client.next_as<shim::Bound>());
 }
 
 }  // namespace

@@ -1,13 +1,17 @@
 // Faults that a server survives by itself: no descriptors left, greedy clients, throwing callbacks.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "closed_aside.h"
 #include "conformance_service.h"
 #include "eventually.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -48,6 +52,52 @@ TEST(Greed, a_server_out_of_descriptors_refuses_and_serves_again_when_the_hog_is
   world.stop_nameserver();
   world.start_nameserver();
   EXPECT_TRUE(world.import("scarce", {.timeout = kPatience}));
+}
+
+/// As long as it lives, this process can open no descriptor more.
+class NoFreeDescriptors {
+ public:
+  NoFreeDescriptors() {
+    wait_for_what_is_closed_aside();
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit tight = before_;
+    tight.rlim_cur = static_cast<rlim_t>(lrpc::UniqueFd(dup(STDERR_FILENO)).get()) + 1;
+    setrlimit(RLIMIT_NOFILE, &tight);
+    for (int fd = dup(STDERR_FILENO); fd >= 0; fd = dup(STDERR_FILENO)) taken_.emplace_back(fd);
+  }
+  NoFreeDescriptors(const NoFreeDescriptors&) = delete;
+  NoFreeDescriptors& operator=(const NoFreeDescriptors&) = delete;
+  ~NoFreeDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+  std::vector<lrpc::UniqueFd> taken_;
+};
+
+TEST(Greed, a_private_server_out_of_descriptors_says_so_and_serves_again_when_it_has_some) {
+  ConformanceService service;
+  lrpc::Server server;
+  auto ends = lrpc::shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  ASSERT_TRUE(Conformance::serve_over(server, std::move(ends->first), service));
+  const int client = ends->second.get();
+  const auto answer = [client] {
+    lrpc::shim::ImportRequest wanted{.name = "",
+                                     .interface = lrpc::shim::OwnedInterfaceId::of(Conformance::kPdl.interface)};
+    EXPECT_TRUE(lrpc::shim::send_message(client, {1, std::move(wanted), {}, {}}));
+    auto received = lrpc::shim::receive_message(client, kPatience);
+    EXPECT_TRUE(received && *received);
+    return received && *received ? std::move(**received) : lrpc::shim::BinderMessage{};
+  };
+  {
+    const NoFreeDescriptors none;
+    const auto refused = answer();
+    const auto* const failed = std::get_if<lrpc::shim::Failed>(&refused.body);
+    ASSERT_NE(failed, nullptr);
+    EXPECT_EQ(failed->code, Errc::limit_reached);
+    EXPECT_NE(failed->text.find("in the server a system call failed"), std::string::npos) << failed->text;
+  }
+  EXPECT_TRUE(std::holds_alternative<lrpc::shim::Bound>(answer().body));
 }
 
 TEST(Greed, one_client_process_gets_no_more_than_its_share) {
