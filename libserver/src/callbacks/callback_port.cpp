@@ -57,7 +57,7 @@ Status CallbackPort::Attempt::keep(Kept kept) {
 }
 
 Error CallbackPort::Attempt::failed(Error why) {
-  if (why.code == Errc::timed_out || why.code == Errc::limit_reached) return why;
+  if (why.code == Errc::timed_out || why.code == Errc::limit_reached || why.code == Errc::system_error) return why;
   shim::PeerSocket used;  // closed after the lock
   std::lock_guard lock(port.mutex_);
   used = std::move(port.offered_);

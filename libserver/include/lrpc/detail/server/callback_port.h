@@ -29,11 +29,11 @@ class CallbackPort {
 
   /// The stub for the client: the one that is bound, or one bound now over the socket that the client has offered. One
   /// thread binds at a time. The others wait for its attempt, each for its own timeout, and may then make one
-  /// themselves: so this blocks at most twice as long as kImportOver with these options. After timed_out or
-  /// limit_reached the offer can be used again; any other failure of an attempt uses it up. kImportOver and kBinding
-  /// are the stub's import_over() and binding(), whatever the generated code calls them. Errors: not_supported (nothing
-  /// is offered), binding_revoked, timed_out, not_permitted (a process other than the client answers, or nobody can
-  /// tell which does), those of import_over().
+  /// themselves: so this blocks at most twice as long as kImportOver with these options. After timed_out,
+  /// limit_reached or system_error the offer can be used again; any other failure of an attempt uses it up. kImportOver
+  /// and kBinding are the stub's import_over() and binding(), whatever the generated code calls them. Errors:
+  /// not_supported (nothing is offered), binding_revoked, timed_out, not_permitted (a process other than the client
+  /// answers, or nobody can tell which does), those of import_over().
   template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
     Attempt attempt(*this, options.timeout.value_or(kUsualPatience));
