@@ -2,6 +2,7 @@
 #include "lrpc/detail/nameserver/policy_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -272,6 +273,23 @@ TEST(PolicySource, travels_as_bytes) {
     EXPECT_EQ(decode_policy_source(wrong).code(), Errc::bad_message) << wrong;
 }
 
+// Before other look-ups of the process: of several sources of the user database (nsswitch.conf(5)) the C library tells
+// what the last one said, and one that is loaded by then may need no descriptor.
+TEST(PolicySource, does_not_say_that_there_is_no_user_if_nobody_could_look) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto user = resolve_policy_source("p", "rule = [{users = \"no-such-user-here\"}]");
+  const auto group = resolve_policy_source("p", "rule = [{groups = \"no-such-group-here\"}]");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(user.code(), Errc::system_error);
+  EXPECT_EQ(group.code(), Errc::system_error);
+  EXPECT_NE(user.error().message().find("p: cannot look up user 'no-such-user-here'"), std::string::npos);
+  EXPECT_NE(group.error().message().find("p: cannot look up group 'no-such-group-here'"), std::string::npos);
+}
+
 TEST(PolicySource, looks_up_whom_the_text_names) {
   const auto found = resolve_policy_source("p", R"([[rule]]
 allow = "both"
@@ -281,9 +299,10 @@ groups = "root"
 [quotas.users.root]
 names = 1
 )");
-  EXPECT_EQ(found.users,
+  ASSERT_TRUE(found) << found.error().message();
+  EXPECT_EQ(found->users,
             (std::map<std::string, std::optional<uid_t>>{{"root", 0}, {"no-such-user-here", std::nullopt}}));
-  EXPECT_EQ(found.groups, (std::map<std::string, std::optional<gid_t>>{{"root", 0}}));
+  EXPECT_EQ(found->groups, (std::map<std::string, std::optional<gid_t>>{{"root", 0}}));
 }
 
 class PolicyOnDisk : public ::testing::Test {

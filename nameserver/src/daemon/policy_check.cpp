@@ -21,13 +21,17 @@ struct Asker {
   std::string name;
 };
 
-/// The user as the kernel would describe it after a login: with the groups of the group database.
-std::optional<Asker> find_user(const std::string& as) {
+/// The user as the kernel would describe it after a login: with the groups of the group database. The error names
+/// `option`.
+Result<Asker> find_user(const std::string& option, const std::string& as) {
   const auto number = as.empty() ? std::optional(::geteuid()) : shim::user_number(as);
-  const passwd* const user = number ? ::getpwuid(*number) : ::getpwnam(as.c_str());
+  const auto looked = shim::looked_up("user '" + (as.empty() ? std::to_string(*number) : as) + "'",
+                                      [&] { return number ? ::getpwuid(*number) : ::getpwnam(as.c_str()); });
+  if (!looked) return Error{looked.code(), option + ": " + looked.error().message()};
+  const passwd* const user = *looked;
   Asker found;
   if (user == nullptr) {
-    if (!number) return std::nullopt;
+    if (!number) return Error{Errc::invalid_argument, option + ": there is no user '" + as + "'"};
     found.peer.uid = *number;
     found.peer.gid = as.empty() ? ::getegid() : static_cast<gid_t>(-1);
     found.name = std::to_string(found.peer.uid) + " (not in the user database: without groups)";
@@ -80,8 +84,8 @@ int wrong(const std::string& what) {
 }  // namespace
 
 int check_policy(const PolicyQuestion& question) {
-  const auto daemon = find_user(question.daemon_user);
-  if (!daemon) return wrong("lrpcd: --daemon-user: there is no user '" + question.daemon_user + "'");
+  const auto daemon = find_user("--daemon-user", question.daemon_user);
+  if (!daemon) return wrong("lrpcd: " + daemon.error().message());
   const auto policy =
       FilePolicy::compile(load_policy_source(question.file, daemon->peer.uid), question.export_rule, daemon->peer.uid);
   if (!policy) return wrong(policy.error().message());
@@ -90,8 +94,8 @@ int check_policy(const PolicyQuestion& question) {
     std::fputs((*policy)->describe(Limits{}.user).c_str(), stdout);
     return 0;
   }
-  const auto asker = find_user(question.as);
-  if (!asker) return wrong("lrpcd: --as: there is no user '" + question.as + "'");
+  const auto asker = find_user("--as", question.as);
+  if (!asker) return wrong("lrpcd: " + asker.error().message());
   bool allowed = true;
   for (const auto& name : question.exports)
     allowed = ask(**policy, FilePolicy::Action::export_name, *asker, name, *daemon) && allowed;

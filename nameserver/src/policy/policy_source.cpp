@@ -66,16 +66,18 @@ Result<PolicySource> load_policy_source(const std::string& path, uid_t own_user)
   return resolve_policy_source(path, std::move(text));
 }
 
-PolicySource resolve_policy_source(std::string path, std::string text) {
+Result<PolicySource> resolve_policy_source(std::string path, std::string text) {
   PolicySource source{.path = std::move(path), .text = std::move(text)};
   const NamedInPolicy named = names_in_policy(source.text);
   for (const std::string& name : named.users) {
-    const passwd* const user = ::getpwnam(name.c_str());
-    source.users[name] = user != nullptr ? std::optional(user->pw_uid) : std::nullopt;
+    const auto user = shim::looked_up("user '" + name + "'", [&] { return ::getpwnam(name.c_str()); });
+    if (!user) return Error{user.code(), source.path + ": " + user.error().message()};
+    source.users[name] = *user != nullptr ? std::optional((*user)->pw_uid) : std::nullopt;
   }
   for (const std::string& name : named.groups) {
-    const group* const found = ::getgrnam(name.c_str());
-    source.groups[name] = found != nullptr ? std::optional(found->gr_gid) : std::nullopt;
+    const auto found = shim::looked_up("group '" + name + "'", [&] { return ::getgrnam(name.c_str()); });
+    if (!found) return Error{found.code(), source.path + ": " + found.error().message()};
+    source.groups[name] = *found != nullptr ? std::optional((*found)->gr_gid) : std::nullopt;
   }
   return source;
 }

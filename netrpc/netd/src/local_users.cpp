@@ -9,6 +9,13 @@
 #include "lrpc/detail/shim/user_number.h"
 
 namespace lrpc::netd {
+namespace {
+
+Result<passwd*> find_user(const std::string& name) {
+  return shim::looked_up("user '" + name + "'", [&] { return ::getpwnam(name.c_str()); });
+}
+
+}  // namespace
 
 Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const std::vector<std::string>& groups) {
   LocalUsers made;
@@ -16,23 +23,29 @@ Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const
   for (const std::string& name : users) {
     if (const auto number = shim::user_number(name)) {
       made.users_.insert(*number);
-    } else if (const passwd* const user = ::getpwnam(name.c_str()); user != nullptr) {
-      made.users_.insert(user->pw_uid);
-    } else {
-      return Error{Errc::invalid_argument, "--allow-user: there is no user '" + name + "'"};
+      continue;
     }
+    const auto user = find_user(name);
+    if (!user) return Error{user.code(), "--allow-user: " + user.error().message()};
+    if (*user == nullptr) return Error{Errc::invalid_argument, "--allow-user: there is no user '" + name + "'"};
+    made.users_.insert((*user)->pw_uid);
   }
   for (const std::string& name : groups) {
     const auto number = shim::user_number(name);
-    const group* const found = number ? ::getgrgid(*number) : ::getgrnam(name.c_str());
-    if (found == nullptr && !number)
+    const auto found = shim::looked_up("group '" + name + "'",
+                                       [&] { return number ? ::getgrgid(*number) : ::getgrnam(name.c_str()); });
+    if (!found) return Error{found.code(), "--allow-group: " + found.error().message()};
+    if (*found == nullptr && !number)
       return Error{Errc::invalid_argument, "--allow-group: there is no group '" + name + "'"};
-    made.groups_.insert(found != nullptr ? found->gr_gid : *number);
-    if (found == nullptr) continue;
+    made.groups_.insert(*found != nullptr ? (*found)->gr_gid : *number);
+    if (*found == nullptr) continue;
     std::vector<std::string> members;  // copied first: the next look-up may use the same memory
-    for (char** member = found->gr_mem; *member != nullptr; ++member) members.emplace_back(*member);
-    for (const std::string& member : members)
-      if (const passwd* const user = ::getpwnam(member.c_str()); user != nullptr) made.users_.insert(user->pw_uid);
+    for (char** member = (*found)->gr_mem; *member != nullptr; ++member) members.emplace_back(*member);
+    for (const std::string& member : members) {
+      const auto user = find_user(member);
+      if (!user) return Error{user.code(), "--allow-group: " + user.error().message()};
+      if (*user != nullptr) made.users_.insert((*user)->pw_uid);
+    }
   }
   return made;
 }

@@ -16,7 +16,7 @@ class LocalUsers {
  public:
   /// Allows root, this process's user, `users`, and the members of `groups`, by name or number. A member is a user whom
   /// the group database lists, which is read here and not again, or whose process has the group. Errors:
-  /// invalid_argument (there is no such user or group).
+  /// invalid_argument (there is no such user or group), system_error (the database could not be asked).
   static Result<LocalUsers> make(const std::vector<std::string>& users, const std::vector<std::string>& groups);
 
   /// Errors: not_permitted, which says what to do about it. Does not block.

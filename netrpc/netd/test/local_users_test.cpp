@@ -1,5 +1,6 @@
 // Which local users may reach other hosts.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../src/local_users.h"
@@ -42,6 +43,23 @@ TEST(LocalUsersOfNetd, are_never_those_of_other_hosts) {
   EXPECT_EQ(LocalUsers::make({}, {"4294967295"}).code(), Errc::invalid_argument);
   EXPECT_EQ(LocalUsers::make({""}, {}).code(), Errc::invalid_argument);
   EXPECT_EQ(LocalUsers::make({"-1"}, {}).code(), Errc::invalid_argument);
+}
+
+TEST(LocalUsersOfNetd, are_not_said_to_be_unknown_if_nobody_could_look_them_up) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Errc user = LocalUsers::make({"no-such-user-here"}, {}).code();
+  const Errc group = LocalUsers::make({}, {"no-such-group-here"}).code();
+  const Errc numbered = LocalUsers::make({}, {std::to_string(kTheirGroup)}).code();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(user, Errc::system_error);
+  EXPECT_EQ(group, Errc::system_error);
+  EXPECT_EQ(numbered, Errc::system_error) << "its members are not known";
+  EXPECT_EQ(LocalUsers::make({"no-such-user-here"}, {}).code(), Errc::invalid_argument);
+  EXPECT_EQ(LocalUsers::make({}, {"no-such-group-here"}).code(), Errc::invalid_argument);
 }
 
 }  // namespace

@@ -34,10 +34,11 @@ struct PolicySource {
 
 /// Reads `path` and looks up the users and groups that it names. Only root and `own_user` (the nameserver's) may be
 /// able to write the file. May block on the file system and the user database. Errors: not_permitted (others can write
-/// the file), invalid_argument (no regular file, or too long), system_error. compile() checks the text.
+/// the file), invalid_argument (no regular file, or too long), system_error (also if the database could not be asked).
+/// compile() checks the text.
 Result<PolicySource> load_policy_source(const std::string& path, uid_t own_user = ::geteuid());
 /// Does the same with a text: looks up the users and groups that it names.
-PolicySource resolve_policy_source(std::string path, std::string text);
+Result<PolicySource> resolve_policy_source(std::string path, std::string text);
 
 /// Encodes a source for another process, and decodes it there. Error: bad_message if `bytes` are not a source.
 std::string encode(const PolicySource& source);
