@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -19,11 +21,13 @@
 #include <vector>
 
 #include "binder/aside.h"
+#include "binder/nursery.h"
 #include "busy_closers.h"
 #include "eventually.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/closing_again.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
+#include "lrpc/detail/shim/system/handover.h"
 #include "refused_calls.h"
 #include "slow_to_close.h"
 
@@ -272,6 +276,27 @@ TEST(ClosingAside, keeps_a_bounded_number_of_descriptors_for_all_users_or_a_part
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
   if (limit.rlim_max < kMany) GTEST_SKIP() << "so many descriptors are not allowed here: " << kMany;
   EXPECT_EXIT(std::exit(bound_of_all_descriptors(kMany, kMostToCloseOfAll)), testing::ExitedWithCode(0), "");
+}
+
+/// The thread that emptied its table lives on, and so must the nursery.
+TEST(Nursery, that_lacked_memory_for_its_table_tries_again) {
+  if (has_thread_sanitizer()) GTEST_SKIP() << "there is no nursery";
+  auto& nursery = *new Nursery;  // NOLINT: leaked on purpose, see above
+  static std::atomic<bool> started{false};
+  const auto body = [](void*) -> void* { return started = true, nullptr; };
+  bool filtered = false;
+  bool began = false;
+  std::thread([&] {
+    filtered = testing_lrpc::filter_this_thread(std::array<sock_filter, 4>{
+        {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+    began = nursery.start(body, nullptr);
+  }).join();
+  if (!filtered) GTEST_SKIP() << "no filters of seccomp can be set";
+  EXPECT_FALSE(began);
+  EXPECT_TRUE(eventually([&] { return nursery.start(body, nullptr); }));
+  EXPECT_TRUE(eventually([&] { return started.load(); }));
 }
 
 }  // namespace

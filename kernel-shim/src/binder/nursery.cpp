@@ -21,13 +21,22 @@ constexpr std::size_t kStack = 256 * 1024;
 /// delays their last close. Only a program to which a stranger sends something needs a nursery.
 constexpr std::chrono::milliseconds kNurseryTime{200};
 
-/// Whether a thread apart can copy descriptors from the process's table, or only lacks a free number for them now.
+/// What a system call that has failed with `err` lacked may be there later.
+constexpr bool may_pass(int err) noexcept { return err == EMFILE || err == ENFILE || err == ENOMEM; }
+
+/// Whether a thread apart can copy descriptors from the process's table, or only lacks something for that now.
 bool can_fetch() noexcept {
   if (has_thread_sanitizer()) return false;  // it confuses the numbers of different tables
   const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  if (!self) return errno == EMFILE;
+  if (!self) return may_pass(errno);
   const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
-  return copy || errno == EMFILE;
+  return copy || may_pass(errno);
+}
+
+/// Gives the calling thread an empty table: 0 or an errno.
+int empty_table() noexcept {
+  if (!can_fetch()) return ENOSYS;
+  return ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -60,11 +69,11 @@ bool Nursery::start(Thread::Body body, void* argument) {
 }
 
 void Nursery::run() {
-  const bool empty = can_fetch() && ::syscall(SYS_close_range, 0U, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+  const int err = empty_table();
   std::unique_lock lock(mutex_);
-  state_ = empty ? State::ready : State::refused;
+  state_ = err == 0 ? State::ready : may_pass(err) ? State::none : State::refused;
   changed_.notify_all();
-  if (!empty) return;
+  if (err != 0) return;
   for (;;) {
     changed_.wait(lock, [this] { return body_ != nullptr; });
     started_ = start_detached("lrpc-porter", body_, argument_);

@@ -13,10 +13,10 @@ namespace lrpc::shim {
 [[nodiscard]] bool start_detached(const char* name, Thread::Body body, void* argument) noexcept;
 
 /// A new table is not empty: it begins as a copy, and closing the copy flushes the program's own files. So do it once
-/// only.
+/// only. If that fails for want of descriptors or memory, it is tried again.
 class Nursery {
  public:
-  /// Starts a thread with an empty table. False: that is not possible.
+  /// Starts a thread with an empty table. False: that is not possible, or not now.
   bool start(Thread::Body body, void* argument);
 
  private:
