@@ -24,7 +24,7 @@ namespace {
 constexpr int kOutOfTheWay = 64;
 
 [[noreturn]] void give_up(const ChildPlan& plan, Step step, int err) noexcept {
-  const Report report{step, err};
+  const Report report{.step = step, .err = err};
   (void)shim::send_packet(plan.control, bytes_of(report));
   _exit(1);
 }
@@ -32,10 +32,11 @@ constexpr int kOutOfTheWay = 64;
 /// How long to wait for a nameserver that does not accept, as in an ordinary import (shim::connect_nameserver()).
 constexpr timeval kConnectTime{5, 0};
 
-/// A connection to the first nameserver that accepts.
-int connect_nameserver(const ChildPlan& plan) noexcept {
+/// A connection to the first nameserver that accepts, which is noted in `report`.
+int connect_nameserver(const ChildPlan& plan, Report& report) noexcept {
   int err = ENOENT;
-  for (const std::string& path : plan.nameservers) {
+  for (std::uint32_t place = 0; place < plan.nameservers.size(); ++place) {
+    const std::string& path = plan.nameservers[place];
     sockaddr_un address{AF_UNIX, {}};
     if (path.size() >= sizeof address.sun_path) {
       err = ENAMETOOLONG;
@@ -48,7 +49,10 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
     do {  // signals are blocked, but stopping and continuing the process interrupts connect(2) all the same
       err = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
     } while (err == EINTR);
-    if (err == 0) return fd;
+    if (err == 0) {
+      report.nameserver = place;
+      return fd;
+    }
     close(fd);
   }
   give_up(plan, Step::connecting, err);
@@ -57,11 +61,11 @@ int connect_nameserver(const ChildPlan& plan) noexcept {
 /// Sends the import request itself, so that the nameserver or the private server sees this process as the client. Then
 /// hands the connection to the launcher.
 void ask(const ChildPlan& plan) noexcept {
-  const int fd = plan.socket >= 0 ? plan.socket : connect_nameserver(plan);
+  Report report;
+  const int fd = plan.socket >= 0 ? plan.socket : connect_nameserver(plan, report);
   // Nothing has been sent on it before. If it has no room, a private server has filled it and may never read: do not
   // wait.
   if (shim::send_packet(fd, plan.request, {}, MSG_DONTWAIT) < 0) give_up(plan, Step::asking, errno);
-  const Report report{Step::asked, 0};
   if (shim::send_packet(plan.control, bytes_of(report), {&fd, 1}) < 0) _exit(1);
   close(fd);
 }

@@ -32,6 +32,7 @@ enum class Step : std::uint32_t { asked, connecting, asking, arranging, sealing 
 struct Report {
   Step step = Step::asked;
   std::int32_t err = 0;
+  std::uint32_t nameserver = 0;  ///< Its place in ChildPlan::nameservers, if `step` is `asked`.
 };
 
 /// Launcher → child. Region, description and bell are attached.

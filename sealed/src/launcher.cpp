@@ -85,7 +85,7 @@ Status Launcher::prepare() {
   plan_.launcher = getpid();
   plan_.program = program_.get();
   plan_.socket = socket_.get();
-  plan_.nameservers = options_.nameserver.empty() ? shim::nameserver_sockets() : std::vector{options_.nameserver};
+  plan_.nameservers = shim::nameserver_sockets(options_.nameserver);
   plan_.filter = *std::move(filter);
   plan_.arguments = pointers(arguments_);
   plan_.environment = pointers(variables_);
@@ -131,11 +131,17 @@ Status Launcher::make_request() {
   return {};
 }
 
+/// Without waiting for a full queue.
+Result<UniqueFd> Launcher::connect() const {
+  std::vector<std::string> sockets = plan_.nameservers;
+  return shim::connect_first_of(sockets, false);
+}
+
 /// Waits for a nameserver that is being restarted. False: options.timeout is over.
 bool Launcher::nameserver_comes_back() const {
   while (!(wait_.left() == kDoNotWait)) {
     std::this_thread::sleep_for(std::min(kPause, wait_.left()));
-    if (shim::connect_nameserver(options_.nameserver, false).code() != Errc::no_nameserver) return true;
+    if (connect().code() != Errc::no_nameserver) return true;
   }
   return false;
 }
@@ -209,8 +215,8 @@ Status Launcher::introduce() {
   if (report.step != Step::asked) {
     if (report.step == Step::connecting) {
       nameserver_lost_ = nameserver_seen_;
-      // For a text that explains more than an errno. No waiting: the child has already waited for a full queue.
-      auto again = shim::connect_nameserver(options_.nameserver, false);
+      // For a text that explains more than an errno. The child has already waited for a full queue.
+      auto again = connect();
       if (!again) return again.error();
     }
     if (report.step == Step::asking && report.err == EAGAIN)
@@ -225,6 +231,8 @@ Status Launcher::introduce() {
     return Error{Errc::limit_reached,
                  "this process is out of file descriptors: it got no copy of the child's connection"};
   nameserver_seen_ = true;
+  // If it is being restarted, the next child waits for this one, too, and asks no other.
+  if (report.nameserver < plan_.nameservers.size()) plan_.nameservers = {plan_.nameservers[report.nameserver]};
   if (Status seized = supervisor_->seize(); !seized) return seized;
 
   std::vector<UniqueFd> fds;

@@ -37,6 +37,7 @@ class Launcher {
  private:
   Status find_interface();
   Status make_request();
+  Result<UniqueFd> connect() const;
   [[nodiscard]] bool nameserver_comes_back() const;
   Status begin();
   void end_child() noexcept;

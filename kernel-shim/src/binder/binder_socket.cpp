@@ -294,7 +294,8 @@ bool is_seccomp_listener(int fd) noexcept {
   return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == "anon_inode:seccomp notify";
 }
 
-std::vector<std::string> nameserver_sockets() {
+std::vector<std::string> nameserver_sockets(std::string_view given) {
+  if (!given.empty()) return {std::string(given)};
   if (const auto path = environment("LRPC_SOCKET"); !path.empty()) return {std::string(path)};
   std::vector<std::string> paths;
   if (const auto directory = environment("XDG_RUNTIME_DIR"); !directory.empty()) {
@@ -305,11 +306,19 @@ std::vector<std::string> nameserver_sockets() {
 }
 
 Result<UniqueFd> connect_nameserver(std::string_view path, bool wait) {
-  const std::vector<std::string> paths = path.empty() ? nameserver_sockets() : std::vector{std::string(path)};
+  std::vector<std::string> sockets = nameserver_sockets(path);
+  return connect_first_of(sockets, wait);
+}
+
+Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) {
   std::string tried;
-  for (const std::string& candidate : paths) {
+  for (std::string& candidate : sockets) {
     int err = 0;
     auto socket = connect_to(candidate, wait, err);
+    if (socket) {
+      std::swap(sockets.front(), candidate);
+      sockets.resize(1);
+    }
     if (socket || socket.code() != Errc::no_nameserver) return socket;
     tried += (tried.empty() ? "" : ", ") + candidate + " (" + why_not(err) + ")";
   }

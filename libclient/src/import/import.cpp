@@ -163,7 +163,8 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
 }
 
 Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
-  auto socket = shim::connect_nameserver(options.nameserver);
+  std::vector<std::string> sockets = shim::nameserver_sockets(options.nameserver);
+  auto socket = shim::connect_first_of(sockets);
   if (!socket) return socket.error();
   const shim::Wait wait(wait_of(options));
   auto bound = client::bind(socket->get(), name, wish_of(pdl, false), options);
@@ -178,7 +179,7 @@ Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const
       if (left == kDoNotWait) return bound;
       std::this_thread::sleep_for(std::min(pause, left));
       pause = std::min(pause * 2, kLongestPause);
-      socket = shim::connect_nameserver(options.nameserver);
+      socket = shim::connect_first_of(sockets);
     } while (!socket && socket.code() == Errc::no_nameserver);
     if (!socket) return socket.error();
     ImportOptions rest = options;

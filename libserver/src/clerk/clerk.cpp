@@ -25,21 +25,24 @@ Clerk::Clerk(std::string nameserver, Bindings& bindings, PollerGrant& grant, shi
 
 /// The connection to the nameserver; a new one if there is none. Connects without the lock: that may take a while.
 Result<std::shared_ptr<NameserverLink>> Clerk::linked() {
+  std::vector<std::string> sockets;
   {
     std::lock_guard lock(mutex_);
     if (link_ != nullptr) return link_;
-    if (sockets_.empty()) sockets_ = nameserver_.empty() ? shim::nameserver_sockets() : std::vector{nameserver_};
+    sockets = sockets_;
   }
-  auto socket = shim::connect_nameserver(nameserver_);
+  if (sockets.empty()) sockets = shim::nameserver_sockets(nameserver_);
+  auto socket = shim::connect_first_of(sockets);
   if (!socket) return socket.error();
   std::lock_guard lock(mutex_);
   if (link_ != nullptr) return link_;  // another thread was faster
-  if (Status adopted = adopt_locked(*std::move(socket)); !adopted) return adopted.error();
+  if (Status adopted = adopt_locked(*std::move(socket), std::move(sockets)); !adopted) return adopted.error();
   if (anything_missing_locked()) (void)watcher_.post(register_);
   return link_;
 }
 
-Status Clerk::adopt_locked(UniqueFd socket) {
+/// `at`: the path of the socket. From now on no other is tried.
+Status Clerk::adopt_locked(UniqueFd socket, std::vector<std::string> at) {
   if (closed_) return Error{Errc::invalid_argument, "the server is being destroyed"};
   auto link = NameserverLink::make(std::move(socket), watcher_);
   auto watched =
@@ -47,6 +50,7 @@ Status Clerk::adopt_locked(UniqueFd socket) {
   if (!watched) return watched.error();
   link->watch = *watched;
   link_ = std::move(link);
+  sockets_ = std::move(at);
   return {};
 }
 
@@ -319,12 +323,10 @@ void Clerk::on_retry() {
     for (auto& [id, exported] : exports_) exported.ask_again();
     if (link_ == nullptr) sockets = sockets_;
   }
-  for (const std::string& path : sockets) {
-    auto socket = shim::connect_nameserver(path, false);
-    if (!socket) continue;
+  if (!sockets.empty()) {
+    auto socket = shim::connect_first_of(sockets, false);
     std::lock_guard lock(mutex_);
-    if (link_ == nullptr) (void)adopt_locked(*std::move(socket));
-    break;
+    if (socket && link_ == nullptr) (void)adopt_locked(*std::move(socket), std::move(sockets));
   }
   register_missing();
 }

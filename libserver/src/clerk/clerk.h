@@ -61,7 +61,7 @@ class Clerk {
   Result<std::shared_ptr<NameserverLink>> linked();
   Answer ask(NameserverLink& link, std::uint64_t export_id, shim::BinderMessage request);
   Status wait_until_left(const std::string& name);
-  Status adopt_locked(UniqueFd socket);
+  Status adopt_locked(UniqueFd socket, std::vector<std::string> at);
 
   // The nameserver's side: on the watcher's thread.
   void on_nameserver(const std::shared_ptr<NameserverLink>& link, shim::Watcher::Id watch);
@@ -89,7 +89,8 @@ class Clerk {
   const shim::Watcher::Task register_{[this] { register_missing(); }};
   std::mutex mutex_;
   std::shared_ptr<NameserverLink> link_;  ///< Null: not connected.
-  std::vector<std::string> sockets_;      ///< Where to look for a nameserver again; the environment is read only once.
+  /// Where to look for the nameserver again: the one socket at which there was one. Empty before the first link.
+  std::vector<std::string> sockets_;
   std::uint32_t last_request_ = 0;
   std::uint64_t last_export_ = 0;
   std::map<std::uint32_t, Asked> asked_;

@@ -27,7 +27,7 @@ class LocalNames {
     bool cut = false;  ///< There are more than kMost.
   };
 
-  explicit LocalNames(std::string nameserver) : nameserver_(std::move(nameserver)) {}
+  explicit LocalNames(const std::string& nameserver) : sockets_(shim::nameserver_sockets(nameserver)) {}
 
   /// Asks lrpcd and lrpc-netd. Blocks at most some 10 s for each, usually far below a millisecond. Errors:
   /// no_nameserver, remote_unavailable (no lrpc-netd), not_permitted (lrpc-netd does not serve this user), timed_out,
@@ -38,7 +38,7 @@ class LocalNames {
   Status list(std::vector<shim::ListedName>& names);
   Result<shim::Listed> page(const std::string& after);
 
-  const std::string nameserver_;
+  std::vector<std::string> sockets_;  ///< Of lrpcd: where to look, and after the first connection only that one.
   UniqueFd socket_;
   std::optional<netpath::NetworkPath::Client> network_;
 };

@@ -28,7 +28,8 @@ class Domain;
 /// For the ranges of durations, counts and bytes see lrpc/detail/shim/no_limit.h. export_interface() and serve_over()
 /// refuse a negative duration, and a zero where the option does not say what it means, as invalid_argument.
 struct ServerOptions {
-  /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
+  /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock. The
+  /// server stays with the first of these at which it has found a nameserver, also while that one is restarted.
   std::string nameserver{};
   /// Bytes of an E-stack and of a poller's stack (rounded up to pages, plus a guard). Memory is used only where a
   /// stack has been used. An export is refused if its entry stubs would leave a procedure less than 64 KiB of it.

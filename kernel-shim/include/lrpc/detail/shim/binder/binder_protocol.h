@@ -310,12 +310,15 @@ inline constexpr const char* kSystemSocket = "/run/lrpc/lrpcd.sock";
 inline constexpr const char* kWhereSocketsAre =
     "$LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock";
 /// The nameserver sockets to try, in order: only $LRPC_SOCKET if set; otherwise $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if
-/// set) and kSystemSocket.
-std::vector<std::string> nameserver_sockets();
+/// set) and kSystemSocket. `given`: if it is not empty, only that one.
+std::vector<std::string> nameserver_sockets(std::string_view given = {});
 /// Connects to the first that answers. Error: no_nameserver; the text says which were tried, why each failed, and how
 /// to start one. Waits 5 s for a nameserver with a full queue, and not at all without `wait`; then that one counts as
 /// absent.
 Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true);
+/// The same for these sockets, not empty. From then on only the one that has answered is in `sockets`: a program whose
+/// nameserver is being restarted must not go on with another one, which knows other names and is for other users.
+Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait = true);
 
 /// Has the kernel tell the senders of the messages that come from now on (SO_PASSCRED, unix(7)). Returns the number of
 /// bytes that have come before: who sent those it may not know. INT_MAX if that cannot be told.

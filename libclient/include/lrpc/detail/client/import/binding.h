@@ -24,9 +24,9 @@ struct ImportOptions {
   /// Nameserver socket; empty: $LRPC_SOCKET, else $XDG_RUNTIME_DIR/lrpc/lrpcd.sock, else /run/lrpc/lrpcd.sock.
   std::string nameserver{};
   /// How long to wait for the name. kDoNotWait: it must exist; kNoLimit: for ever. If the nameserver ends meanwhile,
-  /// the import waits for it, too. If there is no nameserver at the beginning, the import fails at once
-  /// (no_nameserver). For a private binding (import_over()): how long to wait for the answer; it must be above zero.
-  /// Unset: kDoNotWait for a name, 10 s for a private binding.
+  /// the import waits for it, too, and asks no other. If there is no nameserver at the beginning, the import fails at
+  /// once (no_nameserver). For a private binding (import_over()): how long to wait for the answer; it must be above
+  /// zero. Unset: kDoNotWait for a name, 10 s for a private binding.
   std::optional<std::chrono::milliseconds> timeout{};
   /// The gate of calls. `adaptive` chooses one for each call; exchange, handoff and sleep force one, as far as the
   /// server cooperates. `none` is for lrpc's own tests: nobody serves its calls. `trap` is for a process that will seal
