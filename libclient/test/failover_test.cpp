@@ -21,6 +21,12 @@ TEST(Failover, goes_on_after_a_host_that_only_the_directory_has_named) {
   EXPECT_FALSE(next_named_host_may_do(Errc::not_supported));
 }
 
+TEST(Failover, asks_again_while_lrpcd_is_restarted_though_no_host_can_be_tried_then) {
+  EXPECT_TRUE(asking_again_may_do(Errc::no_nameserver));
+  EXPECT_TRUE(asking_again_may_do(Errc::remote_unavailable));
+  EXPECT_FALSE(asking_again_may_do(Errc::invalid_argument));
+}
+
 TEST(Failover, waits_for_the_directory_little_longer_than_its_caller) {
   using namespace std::chrono_literals;
   EXPECT_EQ(patience_with_directory(0ms, 0ms), 15s);

@@ -94,8 +94,8 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
   auto directory = import_directory(options, wait);
   if (!directory) return directory.error();
   // An import that waits for a name waits until a host has the name, can be reached, and has an interface that fits
-  // (hosts may be updated one after the other), and until etcd and lrpc-directory answer and permit it.
-  return attempt_within(wait, next_host_may_do, [&]() -> Result<Binding> {
+  // (hosts may be updated one after the other), and until lrpcd, etcd and lrpc-directory answer and permit it.
+  return attempt_within(wait, asking_again_may_do, [&]() -> Result<Binding> {
     if (directory->binding().revoked())
       if (auto again = import_directory(options)) directory = std::move(again);
     const auto answer = look_up(*directory, name, pdl, wait);

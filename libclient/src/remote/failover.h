@@ -30,6 +30,12 @@ namespace lrpc::client {
   return next_host_may_do(code) || code == Errc::invalid_argument;
 }
 
+/// Whether an import that waits asks again after this error: as above, or because lrpcd is being restarted. There was
+/// one, or the import would not be bound to the directory.
+[[nodiscard]] constexpr bool asking_again_may_do(Errc code) noexcept {
+  return next_host_may_do(code) || code == Errc::no_nameserver;
+}
+
 /// How long one call to the directory may take in an import with this `timeout`, of which `left` is left: `left`, and
 /// what etcd may take beyond it. kNoLimit as in ImportOptions.
 [[nodiscard]] constexpr std::chrono::milliseconds patience_with_directory(std::chrono::milliseconds timeout,
