@@ -15,12 +15,13 @@
 #include <thread>
 #include <vector>
 
+#include "boot_clock.h"
 #include "etcd/etcd.h"
 #include "publish/publisher_policy.h"
 
 namespace lrpc::directory::scale {
 
-using Clock = std::chrono::steady_clock;
+using Clock = BootClock;  // that of the policy
 
 /// Durations, and their statistics.
 class Samples {

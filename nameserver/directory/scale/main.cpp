@@ -87,7 +87,7 @@ Lookups look_up(const Shape& shape, const EtcdOptions& options, unsigned threads
           for (const KeyValue& entry : range->found)
             if (const auto published = parse_published("/lrpc", entry.key, entry.value))
               hosts.push_back(published->host);
-        (void)pick(hosts, 0, 0, suspects, Clock::now(), chance, 8);
+        (void)pick(hosts, 0, 0, suspects, Suspects::Time::clock::now(), chance, 8);
         each[i].samples.add(Clock::now() - began);
         each[i].hosts += hosts.size();
         if (!range) ++each[i].failed;

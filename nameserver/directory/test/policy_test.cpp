@@ -1,18 +1,23 @@
 // Which host is tried first, what is known without etcd, and what a user may take: without etcd and without time.
 #include <gtest/gtest.h>
+#include <time.h>
 
+#include <chrono>
 #include <map>
+#include <type_traits>
 
+#include "boot_clock.h"
 #include "lookup/last_answers.h"
 #include "lookup/lookup_budgets.h"
 #include "lookup/pick.h"
+#include "publish/publisher_policy.h"
 #include "serving.h"
 
 namespace lrpc::directory {
 namespace {
 
 using namespace std::chrono_literals;
-using Time = std::chrono::steady_clock::time_point;
+using Moment = std::chrono::steady_clock::time_point;
 
 // ---- which host ----
 
@@ -33,7 +38,7 @@ TEST(Picking, other_hosts_come_in_an_order_by_chance_and_each_is_first_sometimes
 TEST(Picking, a_host_that_was_not_reached_comes_last_for_the_user_who_said_so_and_for_a_while) {
   std::mt19937_64 chance(1);
   Suspects suspects;
-  const Time now{std::chrono::hours(1)};
+  const Moment now{std::chrono::hours(1)};
   suspects.report(1000, 11, false, now);
   bool first_for_another = false;
   for (int i = 0; i < 100; ++i) {
@@ -49,27 +54,27 @@ TEST(Picking, a_host_that_was_not_reached_comes_last_for_the_user_who_said_so_an
 TEST(Picking, this_machine_comes_first_even_where_it_was_not_reached) {
   std::mt19937_64 chance(1);
   Suspects suspects;
-  suspects.report(0, kOwn, false, Time(1h));
-  EXPECT_EQ(pick({kOwn, 12}, kOwn, 0, suspects, Time(1h), chance, 8), (std::vector<Host>{kOwn, 12}))
+  suspects.report(0, kOwn, false, Moment(1h));
+  EXPECT_EQ(pick({kOwn, 12}, kOwn, 0, suspects, Moment(1h), chance, 8), (std::vector<Host>{kOwn, 12}))
       << "under its address it cannot be imported at all";
 }
 
 TEST(Picking, remembers_a_bounded_number_of_reports) {
   Suspects suspects;
-  for (Host host = 1; host <= Suspects::kMost + 1; ++host) suspects.report(0, host, false, Time(1h));
-  EXPECT_FALSE(suspects.is_suspect(0, 1, Time(1h)));
-  EXPECT_TRUE(suspects.is_suspect(0, Suspects::kMost + 1, Time(1h)));
+  for (Host host = 1; host <= Suspects::kMost + 1; ++host) suspects.report(0, host, false, Moment(1h));
+  EXPECT_FALSE(suspects.is_suspect(0, 1, Moment(1h)));
+  EXPECT_TRUE(suspects.is_suspect(0, Suspects::kMost + 1, Moment(1h)));
 }
 
 TEST(Picking, one_users_reports_make_nobody_elses_forgotten) {
   Suspects suspects;
-  suspects.report(1000, 1, false, Time(1h));
-  suspects.report(1001, 1, false, Time(1h));
-  for (Host host = 1; host <= 2 * Suspects::kMost; ++host) suspects.report(1002, host, false, Time(1h));
-  EXPECT_TRUE(suspects.is_suspect(1000, 1, Time(1h)));
-  EXPECT_TRUE(suspects.is_suspect(1001, 1, Time(1h)));
-  EXPECT_FALSE(suspects.is_suspect(1002, Suspects::kMost, Time(1h)));
-  EXPECT_TRUE(suspects.is_suspect(1002, 2 * Suspects::kMost, Time(1h)));
+  suspects.report(1000, 1, false, Moment(1h));
+  suspects.report(1001, 1, false, Moment(1h));
+  for (Host host = 1; host <= 2 * Suspects::kMost; ++host) suspects.report(1002, host, false, Moment(1h));
+  EXPECT_TRUE(suspects.is_suspect(1000, 1, Moment(1h)));
+  EXPECT_TRUE(suspects.is_suspect(1001, 1, Moment(1h)));
+  EXPECT_FALSE(suspects.is_suspect(1002, Suspects::kMost, Moment(1h)));
+  EXPECT_TRUE(suspects.is_suspect(1002, 2 * Suspects::kMost, Moment(1h)));
 }
 
 TEST(Picking, gives_at_most_as_many_hosts_as_are_asked_for) {
@@ -82,9 +87,25 @@ TEST(Picking, gives_at_most_as_many_hosts_as_are_asked_for) {
   EXPECT_EQ(picked.front(), kOwn);
 }
 
+// Leases expire at etcd, and answers get old, also while this machine is suspended.
+static_assert(std::is_same_v<LastAnswers::Time, BootClock::time_point>);
+static_assert(std::is_same_v<PublisherPolicy::Time, BootClock::time_point>);
+
+TEST(BootClockTest, tells_the_time_since_the_boot_suspends_included) {
+  const auto told = [] {
+    timespec now{};
+    EXPECT_EQ(::clock_gettime(CLOCK_BOOTTIME, &now), 0);
+    return BootClock::time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+  };
+  const auto before = told();
+  const auto now = BootClock::now();
+  EXPECT_LE(before, now);
+  EXPECT_LE(now, told());
+}
+
 TEST(LastAnswersTest, are_given_with_their_age_and_not_when_they_are_too_old) {
   LastAnswers answers(10s);
-  const Time now{std::chrono::hours(1)};
+  const LastAnswers::Time now(1h);
   answers.store("a", {{"a", 11, 1, {"I", 1, 0, 7}}}, now);
   EXPECT_EQ(answers.find("a", now + 10s)->age, 10s);
   EXPECT_FALSE(answers.find("a", now + 10s + 1ms));
@@ -94,21 +115,22 @@ TEST(LastAnswersTest, are_given_with_their_age_and_not_when_they_are_too_old) {
 
 TEST(LastAnswersTest, are_bounded) {
   LastAnswers answers(10s);
+  const LastAnswers::Time now(1h);
   const auto name_of = [](std::size_t i) { return std::to_string(9'999 - i); };
-  const auto store = [&](std::size_t i) { answers.store(name_of(i), {{"a", 11, 1, {"I", 1, 0, 7}}}, Time(1h)); };
+  const auto store = [&](std::size_t i) { answers.store(name_of(i), {{"a", 11, 1, {"I", 1, 0, 7}}}, now); };
   for (std::size_t i = 0; i < LastAnswers::kMostNames; ++i) store(i);
   store(0);
   store(LastAnswers::kMostNames);
   EXPECT_EQ(answers.size(), LastAnswers::kMostNames);
-  EXPECT_FALSE(answers.find(name_of(1), Time(1h))) << "the name stored longest ago is dropped";
-  EXPECT_TRUE(answers.find(name_of(0), Time(1h))) << "it was stored again";
-  EXPECT_TRUE(answers.find(name_of(2), Time(1h)));
-  EXPECT_TRUE(answers.find(name_of(LastAnswers::kMostNames), Time(1h)));
+  EXPECT_FALSE(answers.find(name_of(1), now)) << "the name stored longest ago is dropped";
+  EXPECT_TRUE(answers.find(name_of(0), now)) << "it was stored again";
+  EXPECT_TRUE(answers.find(name_of(2), now));
+  EXPECT_TRUE(answers.find(name_of(LastAnswers::kMostNames), now));
 }
 
 TEST(LookupBudgetsTest, of_a_user_that_asks_in_a_loop_leave_those_of_others_whole) {
   LookupBudgets budgets({.burst = 3, .comes_back = 10ms});
-  const Time now{std::chrono::hours(1)};
+  const Moment now{std::chrono::hours(1)};
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(budgets.spend(1, now));
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(budgets.spend(1, now));
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(budgets.spend(2, now));
@@ -116,7 +138,7 @@ TEST(LookupBudgetsTest, of_a_user_that_asks_in_a_loop_leave_those_of_others_whol
 
 TEST(LookupBudgetsTest, come_back_with_time_up_to_the_whole) {
   LookupBudgets budgets({.burst = 3, .comes_back = 10ms});
-  Time now{std::chrono::hours(1)};
+  Moment now{std::chrono::hours(1)};
   const auto spent = [&] {
     int count = 0;
     while (budgets.spend(1, now)) ++count;
@@ -133,7 +155,7 @@ TEST(LookupBudgetsTest, come_back_with_time_up_to_the_whole) {
 
 TEST(LookupBudgetsTest, that_are_whole_are_forgotten) {
   LookupBudgets budgets({.burst = 3, .comes_back = 10ms});
-  const Time now{std::chrono::hours(1)};
+  const Moment now{std::chrono::hours(1)};
   for (uid_t user = 0; user < 100; ++user) EXPECT_TRUE(budgets.spend(user, now));
   EXPECT_EQ(budgets.size(), 100U);
   EXPECT_TRUE(budgets.spend(7, now + 1s));

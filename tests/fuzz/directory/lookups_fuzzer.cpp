@@ -3,6 +3,8 @@
 // an answer names hosts, each once and at most eight, that etcd or this machine itself has published under that name
 // with a compatible interface. An invalid answer of etcd's changes nothing that was known before. A refusal, and each
 // line of the log, is short and printable.
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -29,6 +31,16 @@ std::chrono::nanoseconds now{0};
 std::chrono::steady_clock::time_point wrapped_now() noexcept asm("__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::steady_clock::time_point wrapped_now() noexcept {
   return std::chrono::steady_clock::time_point(now += std::chrono::nanoseconds(50));
+}
+// The same for BootClock::now(). All other clocks are the machine's.
+int machines_time(clockid_t clock, timespec* time) noexcept asm("__real_clock_gettime");
+int wrapped_time(clockid_t clock, timespec* time) noexcept asm("__wrap_clock_gettime");
+int wrapped_time(clockid_t clock, timespec* time) noexcept {
+  if (clock != CLOCK_BOOTTIME) return machines_time(clock, time);
+  now += std::chrono::nanoseconds(50);
+  const auto whole = std::chrono::floor<std::chrono::seconds>(now);
+  *time = {whole.count(), (now - whole).count()};
+  return 0;
 }
 
 namespace lrpc::directory {

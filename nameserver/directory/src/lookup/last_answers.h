@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "boot_clock.h"
 #include "etcd/published_name.h"
 
 namespace lrpc::directory {
@@ -16,7 +17,7 @@ namespace lrpc::directory {
 /// Bounded: at most kMostNames names; the name stored longest ago is dropped first. Time is passed in. Not thread-safe.
 class LastAnswers {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = BootClock::time_point;
   static constexpr std::size_t kMostNames = 1024;
 
   struct Answer {

@@ -42,7 +42,7 @@ class LookupService::Turn {
 };
 
 Result<LookupService::Found> LookupService::remembered_locked(const std::string& name, const Error& why) {
-  auto known = last_.find(name, Clock::now());
+  auto known = last_.find(name, BootClock::now());
   Found found;
   found.age = milliseconds(1);  // at least 1: age 0 means an answer of etcd now
   if (known) found = {std::move(known->hosts), std::max(known->age, found.age), 0};
@@ -120,7 +120,7 @@ Result<LookupService::Found> LookupService::ask(const std::string& name) {
   {
     const std::lock_guard lock(mutex_);
     etcd_failed_ = Time();
-    last_.store(name, found.hosts, Clock::now());
+    last_.store(name, found.hosts, BootClock::now());
   }
   add_own(name, found.hosts);
   return found;

@@ -8,16 +8,14 @@
 
 namespace lrpc::directory {
 
-using Clock = std::chrono::steady_clock;
-
 Result<Outcome> carry_out(const PublisherPolicy::Step& step, Etcd& etcd, std::chrono::seconds ttl) {
   using What = PublisherPolicy::What;
   const auto told = [](const auto& result, const auto& tell) -> Result<Outcome> {
     if (!result) return result.error();
     return Outcome([tell, value = *result](PublisherPolicy& policy) { tell(policy, value); });
   };
-  const auto granted = [](PublisherPolicy& policy, const Lease& lease) { policy.granted(lease, Clock::now()); };
-  const auto kept = [](PublisherPolicy& policy, const Lease& lease) { policy.kept(lease, Clock::now()); };
+  const auto granted = [](PublisherPolicy& policy, const Lease& lease) { policy.granted(lease, BootClock::now()); };
+  const auto kept = [](PublisherPolicy& policy, const Lease& lease) { policy.kept(lease, BootClock::now()); };
   const auto audited = [](PublisherPolicy& policy, std::size_t keys) { policy.audited(keys); };
   const auto of_entries = [&step](PublisherPolicy& policy, Unit) { policy.put_or_removed(step); };
   switch (step.what) {
@@ -113,7 +111,7 @@ void Publisher::failed(const PublisherPolicy::Step& step, const Error& why) {
   thread_local std::minstd_rand chance{static_cast<unsigned>(instance_ % 0x7fff'ffff + 1)};
   {
     const std::lock_guard lock(mutex_);
-    policy_.failed(step, why.code, Clock::now(), std::uniform_real_distribution<double>(0, 1)(chance));
+    policy_.failed(step, why.code, BootClock::now(), std::uniform_real_distribution<double>(0, 1)(chance));
   }
   if (why.code == Errc::name_unknown) return say(said_of_etcd_, Severity::warning, "etcd has lost the lease");
   say(said_of_etcd_, Severity::warning, "etcd: " + why.message(), kind_of(why));
@@ -146,7 +144,7 @@ void Publisher::went_wrong(std::string& last, const std::exception& error) noexc
 
 void Publisher::follow_names() {
   for (bool ends = false; !ends;) {
-    const Time now = Clock::now();
+    const Time now = BootClock::now();
     try {
       look(now);
     } catch (const std::exception& error) {
@@ -162,8 +160,9 @@ void Publisher::publish() {
       std::unique_lock lock(mutex_);
       if (stopping_) break;
       changed_ = false;
-      const PublisherPolicy::Step step = policy_.next(Clock::now());
+      const PublisherPolicy::Step step = policy_.next(BootClock::now());
       if (step.what == PublisherPolicy::What::wait) {
+        // A suspend does not end a wait early, but after each look at the local names the policy is asked again.
         wake_.wait_until(lock, step.until, [&] { return stopping_ || changed_; });
         continue;
       }
@@ -171,7 +170,7 @@ void Publisher::publish() {
       perform(step);
     } catch (const std::exception& error) {  // go on later: an audit repairs what this step has left half done
       went_wrong(said_of_etcd_, error);
-      wait_until(Clock::now() + options_.look_every);
+      wait_until(BootClock::now() + options_.look_every);
     }
   }
   try {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "boot_clock.h"
 #include "etcd/etcd_messages.h"
 #include "lrpc/detail/shim/result.h"
 
@@ -21,7 +22,7 @@ namespace lrpc::directory {
 /// Not thread-safe. Work of each call: at most one pass over the names wanted and one over those published.
 class PublisherPolicy {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = BootClock::time_point;
   using Names = std::map<std::string, std::string>;  ///< Key and value in etcd.
 
   struct Settings {
