@@ -150,7 +150,8 @@ void PathService::list_locked(const std::shared_ptr<Path>& path) {
   paths_.emplace(place_of(*path), path);
 }
 
-/// The other host waits for a name for some seconds only: for a client that waits longer, this repeats the BIND.
+/// The other host waits for a name for some seconds only, and not while its lrpcd is being restarted: for a client that
+/// waits longer, this repeats the BIND.
 Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress host, const std::string& at,
                                         BindMessage message, milliseconds patience, const CallAccounts* counted) {
   const auto began = Clock::now();
@@ -177,8 +178,10 @@ Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress h
     if (answer->code == Errc::ok) return answer->key;
     // Nobody waits for a name for a client that has gone.
     const bool waits = caller != nullptr && !caller->abandoned();
-    if (answer->code != Errc::name_unknown || message.wait_ms == 0 || !waits)
-      return Error{answer->code, at + ": " + answer->text};
+    const bool without_lrpcd = answer->code == Errc::no_nameserver;
+    const bool may_come = without_lrpcd || answer->code == Errc::name_unknown || answer->code == Errc::peer_gone;
+    if (!may_come || message.wait_ms == 0 || !waits)  // no_nameserver is about this machine's lrpcd
+      return Error{without_lrpcd ? Errc::remote_unavailable : answer->code, at + ": " + answer->text};
     // A host that has as many waiting BINDs as it may have answers at once.
     if (Clock::now() - asked < kBindPause)
       std::this_thread::sleep_for(std::min(kBindPause, milliseconds(message.wait_ms)));

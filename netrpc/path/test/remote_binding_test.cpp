@@ -1,6 +1,7 @@
 // Remote bindings: why an import is refused, what it waits for, and when a binding ends.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "chatty.client.h"
@@ -101,6 +102,32 @@ TEST_F(RemoteBindings, wait_for_a_name_that_comes_later) {
   options.timeout = kPatience;
   auto client = Conformance::Client::import("late@10.0.0.2", options);
   later.join();
+  ASSERT_TRUE(client) << client.error().message();
+  EXPECT_TRUE(client->Null());
+}
+
+TEST_F(RemoteBindings, are_unavailable_where_there_is_no_nameserver) {
+  there_->stop_nameserver();
+  const auto refused = import();
+  EXPECT_EQ(refused.code(), Errc::remote_unavailable) << "an import of `files@` tries the next host";
+  EXPECT_NE(refused.error().text.find("host '10.0.0.2': no nameserver"), std::string::npos) << refused.error().text;
+}
+
+TEST_F(RemoteBindings, wait_over_a_restart_of_the_other_hosts_nameserver) {
+  const auto binds = count_binds();
+  std::atomic<bool> over{false};
+  std::thread restart([&] {
+    EXPECT_TRUE(eventually([&] { return *binds >= 1; }));
+    there_->stop_nameserver();
+    EXPECT_TRUE(eventually([&] { return *binds >= 2 || over; }));
+    there_->start_nameserver();
+    EXPECT_TRUE(Conformance::export_to(*server_, "late", service_));
+  });
+  auto options = import_options();
+  options.timeout = kPatience;
+  auto client = Conformance::Client::import("late@10.0.0.2", options);
+  over = true;
+  restart.join();
   ASSERT_TRUE(client) << client.error().message();
   EXPECT_TRUE(client->Null());
 }

@@ -219,16 +219,20 @@ class Wire final : public Transport {
 class Host {
  public:
   Host(Network& network, HostAddress address, const std::string& socket)
-      : network_(network), address_(address), wire_(network, address) {
+      : network_(network), address_(address), wire_(network, address), socket_(socket) {
+    start_nameserver();
+  }
+  ~Host() { stop_broker(); }
+  [[nodiscard]] const std::string& socket() const { return socket_; }
+  void start_nameserver() {
     lrpc::nameserver::NameserverOptions options;
-    options.socket_path = socket;
+    options.socket_path = socket_;
     options.bind_timeout = std::chrono::minutes(4);  // so that no binding times out
     auto started = lrpc::nameserver::Nameserver::start(std::move(options));
     if (!started) throw std::runtime_error(started.error().message());
     nameserver_ = *std::move(started);
   }
-  ~Host() { stop_broker(); }
-  [[nodiscard]] std::string socket() const { return nameserver_->socket_path(); }
+  void stop_nameserver() { nameserver_.reset(); }
   void start_broker(BrokerOptions options = {}) {
     options.nameserver = socket();
     auto started = RemoteBroker::start(wire_, std::move(options));
@@ -247,6 +251,7 @@ class Host {
   Network& network_;
   const HostAddress address_;
   Wire wire_;
+  const std::string socket_;
   std::unique_ptr<lrpc::nameserver::Nameserver> nameserver_;
   std::unique_ptr<RemoteBroker> broker_;
 };
