@@ -184,19 +184,19 @@ void UringReceiver::queue_sends() noexcept {
 
 /// Uses one timer of the ring, not a timeout for each wait, which the kernel would start and stop with every datagram
 /// (costly, above all in a virtual machine). A timer that is due earlier is not moved: the leader then wakes early and
-/// looks again; by then the event has mostly been postponed anyway. False: there is no room for the request.
+/// looks again; by then the event has mostly been postponed anyway. The kernel is told a span, not a moment: for a ring
+/// it takes no account of the process's time namespace. False: there is no room for the request.
 bool UringReceiver::set_timer(Time until) noexcept {
   if (timer_ && *timer_ <= until) return true;
   io_uring_sqe* const entry = next_entry();
   if (entry == nullptr) return false;
-  timer_time_ = {.tv_sec = until.count() / 1'000'000'000, .tv_nsec = until.count() % 1'000'000'000};
+  timer_time_ = span_until(until);
   if (timer_) {
-    // It keeps its clock.
-    ::io_uring_prep_timeout_update(entry, &timer_time_, token(Kind::timer, {}), IORING_TIMEOUT_ABS);
+    ::io_uring_prep_timeout_update(entry, &timer_time_, token(Kind::timer, {}), 0);  // it keeps its clock
     entry->flags |= IOSQE_CQE_SKIP_SUCCESS;
     ::io_uring_sqe_set_data64(entry, token(Kind::timer_change, {}));
   } else {
-    ::io_uring_prep_timeout(entry, &timer_time_, 0, IORING_TIMEOUT_ABS | IORING_TIMEOUT_BOOTTIME);  // MonotonicClock's
+    ::io_uring_prep_timeout(entry, &timer_time_, 0, IORING_TIMEOUT_BOOTTIME);  // MonotonicClock's
     ::io_uring_sqe_set_data64(entry, token(Kind::timer, {}));
   }
   timer_ = until;

@@ -59,6 +59,7 @@ class UringReceiver final : public Receiver {
   void look() noexcept;
   void start_direct() noexcept;
   void stop_direct() noexcept;
+  [[nodiscard]] __kernel_timespec span_until(Time until) const noexcept;
   void sleep(std::optional<Time> until) noexcept;
   void take_direct() noexcept;
   void came_from(SocketId id) noexcept {

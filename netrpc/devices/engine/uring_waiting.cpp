@@ -74,12 +74,16 @@ bool UringReceiver::poll(std::optional<Time> until) noexcept {
   return true;
 }
 
+__kernel_timespec UringReceiver::span_until(Time until) const noexcept {
+  const Duration left = std::max(until - engine_.core_->host->now(), Duration(0));
+  return {.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
+}
+
 /// Outside the monitor.
 void UringReceiver::sleep(std::optional<Time> until) noexcept {
   stop_direct();
   if (until && !set_timer(*until)) {
-    const Duration left = std::max(*until - engine_.core_->host->now(), Duration(0));
-    __kernel_timespec time{.tv_sec = left.count() / 1'000'000'000, .tv_nsec = left.count() % 1'000'000'000};
+    __kernel_timespec time = span_until(*until);
     io_uring_cqe* first = nullptr;
     ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
   } else {
