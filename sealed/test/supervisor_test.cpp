@@ -3,6 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,9 +15,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "filter.h"
@@ -118,6 +124,40 @@ TEST_F(SupervisorOfAChild, refuses_without_a_word_what_the_c_library_asks_in_eve
   if (not_here(status)) GTEST_SKIP() << "nothing can be supervised here";
   EXPECT_EQ(status, 0);
   EXPECT_EQ(told, std::vector<std::string>{"newfstatat"}) << "of the file alone";
+}
+
+/// From now on this thread and its children cannot use process_vm_readv(2), as in some containers.
+bool forbid_process_vm_readv() {
+  std::array<sock_filter, 4> steps{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+  sock_fprog program{steps.size(), steps.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
+TEST_F(SupervisorOfAChild, knows_what_the_c_library_asks_where_process_vm_readv_is_refused) {
+  bool forbidden = false;
+  int status = -1;
+  std::thread([&] {
+    forbidden = forbid_process_vm_readv();
+    if (!forbidden) return;
+    status = status_of_child([] {
+      std::array<char, 256> room{};
+      // An empty text at the very end of a page.
+      const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+      void* const pages = mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (pages == MAP_FAILED || munmap(static_cast<char*>(pages) + page, page) != 0) return 2;
+      const char* const last = static_cast<char*>(pages) + page - 1;
+      const int link = tried(syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", room.data(), room.size()));
+      const int stream = tried(syscall(SYS_newfstatat, 9, last, room.data(), AT_EMPTY_PATH));
+      return link == EPERM && stream == EPERM ? 0 : 1;
+    });
+  }).join();
+  if (!forbidden || not_here(status)) GTEST_SKIP() << "nothing can be supervised here";
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(told.empty()) << told.front();
 }
 
 TEST_F(SupervisorOfAChild, lets_a_signal_to_itself_pass) {
