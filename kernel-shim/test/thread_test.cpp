@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <link.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -218,6 +219,14 @@ TEST(Thread, that_cannot_be_had_is_an_error_and_leaves_the_signals_as_they_were)
   }
   ASSERT_TRUE(thread.start({}, &look, &seen)) << "and can be had later";
   thread.join();
+}
+
+TEST(SchedulingPolicy, is_realtime_whether_or_not_children_inherit_it) {
+  for (const int flag : {0, SCHED_RESET_ON_FORK}) {
+    for (const int policy : {SCHED_FIFO, SCHED_RR, SCHED_DEADLINE}) EXPECT_TRUE(is_realtime(policy | flag)) << policy;
+    for (const int policy : {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE}) EXPECT_FALSE(is_realtime(policy | flag)) << policy;
+  }
+  EXPECT_FALSE(is_realtime(-1)) << "if the kernel does not tell";
 }
 
 TEST(Thread, that_this_process_may_not_schedule_so_is_not_permitted) {

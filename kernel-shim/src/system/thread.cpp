@@ -106,6 +106,11 @@ Status can_schedule(const Scheduling& scheduling) {
   return attempt.outcome;
 }
 
+bool is_realtime(int policy) noexcept {
+  policy &= ~SCHED_RESET_ON_FORK;  // RealtimeKit, for one, sets it
+  return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;
+}
+
 Status Thread::start(const Options& options, Body body, void* argument) {
   std::unique_ptr<NamedBody> named(new (std::nothrow) NamedBody{.body = body, .argument = argument});
   if (named == nullptr) return system_error("pthread_create", ENOMEM);

@@ -7,6 +7,7 @@
 #include "binding/waiting.h"
 #include "lrpc/detail/shim/call/step.h"
 #include "lrpc/detail/shim/system/cancellation.h"
+#include "lrpc/detail/shim/system/thread.h"
 #include "transfer.h"
 
 namespace lrpc::client {
@@ -45,10 +46,7 @@ std::uint16_t transfer_inline(BindingObject& binding, LinkageRecord& linkage, Ca
 bool is_realtime() noexcept {
   thread_local std::uint32_t calls = 0;
   thread_local bool realtime = false;
-  if (calls++ % kCallsBetweenLooks == 0) {
-    const int policy = sched_getscheduler(0);
-    realtime = policy == SCHED_FIFO || policy == SCHED_RR;
-  }
+  if (calls++ % kCallsBetweenLooks == 0) realtime = shim::is_realtime(sched_getscheduler(0));
   return realtime;
 }
 

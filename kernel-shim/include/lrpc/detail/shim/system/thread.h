@@ -24,6 +24,9 @@ Status schedule_this_thread(const Scheduling& scheduling);
 /// Whether a thread of this process can be scheduled like that. Tries it with a new thread, and waits until that has
 /// ended.
 Status can_schedule(const Scheduling& scheduling);
+/// Whether threads with this policy run before all ordinary ones, so that sched_yield(2) lets none of these run.
+/// `policy` is as sched_getscheduler(2) returns it.
+[[nodiscard]] bool is_realtime(int policy) noexcept;
 
 /// One thread. It blocks signals to the process, so that no handler of the program interrupts it; its own faults reach
 /// their handlers. The program's code that it runs cannot cancel it. Nothing throws: start() returns an error if there
