@@ -5,10 +5,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
+#include "daemon/policy_reader.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -58,6 +61,33 @@ TEST(DaemonPolicy, all_that_was_read_is_put_into_force_at_once_and_in_order) {
   };
   EXPECT_LT(place_of("2 rules"), place_of("3 rules"));
   EXPECT_LT(place_of("3 rules"), std::ssize(said));
+}
+
+constexpr int kNoChroot = 77;
+
+/// The status of a process with this root directory.
+int read_in(const std::string& root, const std::string& file) {
+  if (::chroot(root.c_str()) != 0 || ::chdir("/") != 0) return kNoChroot;
+  auto reader = PolicyReader::start(file);
+  if (!reader || !reader->ask()) return 1;
+  for (;;) {
+    pollfd answered{reader->fd(), POLLIN, 0};
+    if (::poll(&answered, 1, static_cast<int>(kPatience.count())) != 1) return 2;
+    const auto answer = reader->take();
+    if (!answer) return 3;
+    if (*answer) return 0;
+  }
+}
+
+TEST(PolicyReader, reads_where_there_is_no_dev_null) {
+  const TemporaryDirectory root;
+  std::ofstream(root / "policy.toml") << "[[rule]]\nallow = \"import\"\nnames = \"a\"\nusers = \"*\"\n";
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(read_in(root.path().string(), "/policy.toml"));
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoChroot) GTEST_SKIP() << "this process cannot change its root";
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

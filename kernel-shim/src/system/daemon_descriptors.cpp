@@ -28,10 +28,15 @@ std::string few_descriptors(std::string_view daemon, std::uint64_t most, std::st
          " open files (raise its hard limit, ulimit -Hn or LimitNOFILE=)";
 }
 
+int open_null() noexcept {
+  const int null = ::open("/dev/null", O_RDWR);
+  return null >= 0 ? null : ::open("/", O_PATH);
+}
+
 void open_standard_streams() noexcept {
   for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
     // open(2) returns the lowest free number: this one. Not close-on-exec: a child may have it, too.
-    if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);
+    if (::fcntl(stream, F_GETFD) < 0) (void)open_null();
   }
 }
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
+
 namespace lrpc::nameserver {
 namespace {
 
@@ -49,7 +51,7 @@ Error gone() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also in the middle of a look-up
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) ::signal(signal, SIG_IGN);
-  const int null = ::open("/dev/null", O_RDWR);
+  const int null = shim::open_null();
   if (null < 0 || (socket != kSocket && ::dup2(socket, kSocket) < 0)) ::_exit(1);
   for (int standard = 0; standard < kSocket; ++standard) ::dup2(null, standard);
   ::close_range(kSocket + 1, ~0U, 0);

@@ -17,7 +17,10 @@ void raise_descriptor_limit() noexcept;
 [[nodiscard]] std::string few_descriptors(std::string_view daemon, std::uint64_t most, std::string_view of_what,
                                           std::uint64_t descriptors);
 
-/// Opens /dev/null for each standard stream that the parent has closed: otherwise a descriptor that is opened later
+/// A descriptor of /dev/null; where there is none (in a chroot), one that can be neither read nor written. Not
+/// close-on-exec. Negative on failure.
+[[nodiscard]] int open_null() noexcept;
+/// Does that for each standard stream that the parent has closed: otherwise a descriptor that is opened later
 /// takes its number, and receives what is printed and logged. Call before the process opens any descriptor.
 void open_standard_streams() noexcept;
 
