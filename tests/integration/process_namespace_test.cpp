@@ -1,10 +1,12 @@
-// Private bindings across PID namespaces: a process that the other side cannot see has no number there.
+// Private bindings across PID namespaces: a process that the other side cannot see has no number there. And a server
+// that sees no process, because it has no /proc.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +154,38 @@ TEST_F(ProcessNamespaces, a_fork_child_with_its_parents_number_is_another_proces
   });
   parent.begin("now");
   EXPECT_EQ(parent.wait(), 0);
+}
+
+TEST(ServerWithoutProc, refuses_the_trap_gate_with_the_reason_and_serves_by_the_others) {
+  auto ends = lrpc::make_socket_pair().value();
+  EarlyChild server(::geteuid(), [&ends](const std::string&) {
+    ends.second.reset();
+    char directory[] = "/tmp/lrpc-empty-XXXXXX";
+    if (::mkdtemp(directory) == nullptr || ::chdir(directory) != 0 || ::rmdir(directory) != 0 || ::chroot(".") != 0)
+      return 77;  // a removed directory is an empty one
+    ChatterService service;
+    lrpc::Server own;
+    if (!Chatter::serve_over(own, std::move(ends.first), service)) return 1;
+    for (;;) ::pause();
+  });
+  EarlyChild client(::geteuid(), [&ends](const std::string&) {
+    ends.first.reset();
+    lrpc::UniqueFd again(::dup(ends.second.get()));
+    auto chatter = Chatter::Client::import_over(std::move(ends.second), {.timeout = kPatience});
+    if (!chatter || !chatter->Ping()) return 1;
+    const auto trapped =
+        Chatter::Client::import_over(std::move(again), {.timeout = kPatience, .gate = lrpc::Gate::trap});
+    if (trapped.code() != Errc::not_supported) return 2;
+    return trapped.error().message().find("/proc") != std::string::npos && chatter->Ping() ? 0 : 3;
+  });
+  ends.first.reset();
+  ends.second.reset();
+  server.begin("now");
+  client.begin("now");
+  const int called = client.wait();
+  ::kill(server.pid(), SIGKILL);
+  if (server.wait() == 77) GTEST_SKIP() << "this process cannot change its root directory";
+  EXPECT_EQ(called, 0);
 }
 
 }  // namespace

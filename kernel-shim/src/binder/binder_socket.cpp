@@ -294,6 +294,11 @@ bool is_seccomp_listener(int fd) noexcept {
   return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)) == "anon_inode:seccomp notify";
 }
 
+bool knows_seccomp_listeners() noexcept {
+  char target = 0;
+  return readlink("/proc/thread-self", &target, 1) > 0;
+}
+
 std::vector<std::string> nameserver_sockets(std::string_view given) {
   if (!given.empty()) return {std::string(given)};
   if (const auto path = environment("LRPC_SOCKET"); !path.empty()) return {std::string(path)};

@@ -96,6 +96,10 @@ void Bindings::end_all() {
 }
 
 Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate) {
+  if (gate == shim::Gate::trap && !shim::knows_seccomp_listeners()) {
+    return Error{Errc::not_supported,
+                 "Gate::trap: the server has no /proc of its process namespace, by which it knows a seccomp listener"};
+  }
   accounts_->settle_ended(client.uid);
   Holding wanted = holding_of(interface);
   wanted.region_bytes += region_bytes_of(interface.pdl);

@@ -35,7 +35,8 @@ class Bindings {
   Bindings& operator=(const Bindings&) = delete;
 
   /// Whether there is room for one more binding to `interface` by this gate: limit_reached if the server, this client
-  /// process or its user (callers of other hosts are one user) has as much as it may have. On the watcher's thread.
+  /// process or its user (callers of other hosts are one user) has as much as it may have; not_supported if the gate is
+  /// trap, and no listener could be told from other descriptors. On the watcher's thread.
   [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate);
   /// Makes a binding and watches its bell and its client. The binding is alive when this returns ok. Throws
   /// std::bad_alloc; then there is no binding. On the watcher's thread.

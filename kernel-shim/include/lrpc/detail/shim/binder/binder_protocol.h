@@ -294,6 +294,8 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 /// Whether `fd`, in the calling thread's table of descriptors, is a sealed client domain's listener. Asks its link in
 /// /proc: an ioctl might reach a file of the sender's, which could answer as late as it likes.
 [[nodiscard]] bool is_seccomp_listener(int fd) noexcept;
+/// Whether that can be told: there is a /proc in which this thread finds itself.
+[[nodiscard]] bool knows_seccomp_listeners() noexcept;
 
 /// Whether `name` can be exported: 1 to kMaxNameLength printable ASCII characters without space, '@' or '/'.
 [[nodiscard]] bool valid_name(std::string_view name) noexcept;
