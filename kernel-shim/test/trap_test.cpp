@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lrpc/detail/shim/call/region.h"
+#include "system/sealed_memory.h"
 
 namespace lrpc::shim {
 namespace {
@@ -36,6 +37,17 @@ TEST(SealedBinding, arrives_as_it_was_described) {
   EXPECT_EQ(found->bound.classes, kBound.classes);
   EXPECT_EQ(found->region.get(), 90);
   EXPECT_EQ(fcntl(91, F_GETFD), -1);  // it was read, and is closed
+}
+
+/// An administrator may demand that no memfd can be executed.
+TEST(SealedBinding, is_described_in_memory_that_is_as_little_executable_as_a_region) {
+  constexpr int kNeverExecutable = 0x20;  // F_SEAL_EXEC, Linux 6.3
+  const auto description = describe_sealed_binding(kGranted, kBound);
+  ASSERT_TRUE(description) << description.error().message();
+  const auto region = create_sealed_memory("region", 4096);
+  ASSERT_TRUE(region) << region.error().message();
+  EXPECT_EQ(fcntl(description->memory.get(), F_GET_SEALS) & kNeverExecutable,
+            fcntl(region->get(), F_GET_SEALS) & kNeverExecutable);
 }
 
 TEST(SealedBinding, is_not_found_where_the_variable_is_garbage) {

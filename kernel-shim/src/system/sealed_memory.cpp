@@ -39,13 +39,19 @@ Status check_page_size(int fd, const struct stat& status, const std::string& wha
 
 }  // namespace
 
-Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size) {
+Result<UniqueFd> create_memory(const char* name) {
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
   if (!fd && errno == EINVAL) fd.reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("memfd_create", errno);
-  const int err = without_size_signal([&] { return ftruncate(fd.get(), static_cast<off_t>(size)) == 0 ? 0 : errno; });
+  return fd;
+}
+
+Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size) {
+  auto fd = create_memory(name);
+  if (!fd) return fd;
+  const int err = without_size_signal([&] { return ftruncate(fd->get(), static_cast<off_t>(size)) == 0 ? 0 : errno; });
   if (err != 0) return system_error("ftruncate of a memfd", err);
-  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return system_error("sealing a memfd", errno);
+  if (fcntl(fd->get(), F_ADD_SEALS, kSeals) != 0) return system_error("sealing a memfd", errno);
   return fd;
 }
 

@@ -8,7 +8,11 @@
 
 namespace lrpc::shim {
 
-/// A zeroed memfd of `size` bytes, non-executable, close-on-exec, sealed against every change of size and of seals.
+/// An empty memfd that can be sealed: close-on-exec and, since Linux 6.3, never executable, which the administrator may
+/// demand (vm.memfd_noexec).
+Result<UniqueFd> create_memory(const char* name);
+
+/// A zeroed one of `size` bytes, sealed against every change of size and of seals.
 /// `name` is shown in /proc.
 Result<UniqueFd> create_sealed_memory(const char* name, std::uint64_t size);
 

@@ -10,8 +10,10 @@
 #include <charconv>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "lrpc/detail/shim/system/size_limit.h"
+#include "system/sealed_memory.h"
 
 namespace lrpc::shim {
 namespace {
@@ -50,9 +52,10 @@ Result<SealedDescription> describe_sealed_binding(const ImportRequest& granted, 
   if (!request) return request.error();
   auto answer = encode({.request = 0, .body = bound, .fds = {}});
   if (!answer) return answer.error();
+  auto memory = create_memory("lrpc-binding");
+  if (!memory) return memory.error();
   SealedDescription description;
-  description.memory = UniqueFd(memfd_create("lrpc-binding", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!description.memory) return system_error("memfd_create", errno);
+  description.memory = *std::move(memory);
   const int fd = description.memory.get();
   for (const auto* part : {&*request, &*answer}) {
     const int err = without_size_signal([&] {
