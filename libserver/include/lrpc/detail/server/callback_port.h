@@ -63,7 +63,9 @@ class CallbackPort {
  private:
   /// The timeout of import_over() if the options set none.
   static constexpr std::chrono::milliseconds kUsualPatience{10'000};
-  static constexpr const char* kNotTheClient = "another process than the binding's client serves the callback";
+  static constexpr const char* kNotTheClient =
+      "another process than the binding's client serves the callback (or lrpcd, which has said who the client is, runs "
+      "in another process namespace than this server)";
   static constexpr const char* kNobodyKnows =
       "the binding's client is of another process namespace: whether it is the one that serves the callback, nobody "
       "can tell";
