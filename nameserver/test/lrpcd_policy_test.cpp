@@ -1,10 +1,12 @@
 // lrpcd with a policy file: what it decides, for which users, and what happens when the file changes.
 #include <grp.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
 #include "daemon.h"
+#include "length.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -350,6 +352,34 @@ names = 5
   if (answer && std::holds_alternative<shim::BindRequest>(answer->body)) answer = own.next();
   ASSERT_TRUE(answer);
   EXPECT_TRUE(std::holds_alternative<shim::Exported>(answer->body));
+}
+
+/// The exit status of an lrpcd that may have so much address space; minus the signal if one ended it.
+int end_within(rlim_t mebibytes, std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "lrpcd");
+  arguments.push_back(nullptr);
+  const pid_t daemon = ::fork();
+  if (daemon == 0) {
+    const rlimit space{mebibytes << 20, mebibytes << 20};
+    const rlimit no_core{0, 0};
+    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), 1);
+    ::dup2(1, 2);
+    if (::setrlimit(RLIMIT_CORE, &no_core) == 0 && ::setrlimit(RLIMIT_AS, &space) == 0)
+      ::execv(LRPCD_PATH, const_cast<char* const*>(arguments.data()));
+    ::_exit(126);
+  }
+  int status = 0;
+  ::waitpid(daemon, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST_F(LrpcdPolicy, whose_answers_find_no_memory_ends_lrpcd_with_an_error) {
+  if (testing_lrpc::kSanitized) GTEST_SKIP() << "a sanitizer takes all address space";
+  write(rule("all", "allow = \"import\"", "*"));
+  rlim_t least = 4;
+  while (least < 256 && end_within(least, {"--version"}) != 0) ++least;
+  for (rlim_t more = 1; more < 5; ++more)  // those answers want 8 MiB
+    EXPECT_EQ(end_within(least + more, {"--socket", "/proc/none/lrpcd.sock", "--policy", file_.c_str()}), 1) << more;
 }
 
 }  // namespace

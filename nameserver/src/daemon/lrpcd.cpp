@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -188,9 +189,11 @@ int main(int argc, char** argv) {
     if (mode > 0777) return complain("--mode: '" + line.mode + "' is not an octal mode such as 660");
     line.options.mode = static_cast<mode_t>(mode);
   }
-  if (!line.question.file.empty()) {
+  try {
+    if (line.question.file.empty()) return serve(line);
     line.question.export_rule = line.export_rule;
     return program.printed(check_policy(line.question));
+  } catch (const std::exception& error) {
+    return complain(error.what());
   }
-  return serve(line);
 }
