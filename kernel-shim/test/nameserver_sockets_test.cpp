@@ -113,6 +113,23 @@ TEST(NameserverSockets, only_the_one_that_has_answered_is_tried_again) {
   EXPECT_TRUE(connect_first_of(sockets));
 }
 
+TEST(NameserverSockets, a_program_that_connects_several_times_asks_the_first_that_has_answered) {
+  const std::filesystem::path runtime = "/tmp/lrpc-runtime-" + std::to_string(::getpid());
+  const Environment directory("XDG_RUNTIME_DIR", runtime.c_str());
+  const Environment socket("LRPC_SOCKET", nullptr);
+  std::filesystem::create_directories(runtime / "lrpc");
+  const std::string users = runtime / "lrpc/lrpcd.sock";
+  {
+    const Listener listener(users);
+    EXPECT_EQ(settled_nameserver({}), users);
+    EXPECT_EQ(settled_nameserver("/nowhere"), "/nowhere") << "what the program has named is not looked for";
+  }
+  if (!std::filesystem::exists(kSystemSocket)) {
+    EXPECT_EQ(settled_nameserver({}), "");
+  }
+  std::filesystem::remove_all(runtime);
+}
+
 TEST(NameserverSockets, at_which_something_else_listens_are_no_nameservers) {
   const std::string path = "/tmp/lrpc-other-" + std::to_string(::getpid());
   const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));

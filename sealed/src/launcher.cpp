@@ -100,6 +100,7 @@ Status Launcher::find_interface() {
     request_.interface = shim::OwnedInterfaceId::of(options_.pdl->interface);
     return {};
   }
+  options_.nameserver = shim::settled_nameserver(options_.nameserver);  // each question connects to it anew
   for (;;) {
     auto described = client::RawBinding::describe(options_.name, {.nameserver = options_.nameserver});
     nameserver_seen_ |= described.code() != Errc::no_nameserver;

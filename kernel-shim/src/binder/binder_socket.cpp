@@ -336,4 +336,10 @@ Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) 
                                         : "; start one with `lrpcd` (or set LRPC_SOCKET)")};
 }
 
+std::string settled_nameserver(std::string_view given) {
+  std::vector<std::string> sockets = nameserver_sockets(given);
+  if (sockets.size() > 1) (void)connect_first_of(sockets);
+  return sockets.size() == 1 ? std::move(sockets.front()) : std::string();
+}
+
 }  // namespace lrpc::shim

@@ -88,9 +88,11 @@ Result<Binding> bind_to_one(advice::Client& directory, const advice::LookupResul
 
 }  // namespace
 
-Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const ImportOptions& options) {
+Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const ImportOptions& given) {
   const CallScope own(fresh);  // an import has its own timeout
-  const shim::Wait wait(options.timeout.value_or(kDoNotWait));
+  const shim::Wait wait(given.timeout.value_or(kDoNotWait));
+  ImportOptions options = given;
+  options.nameserver = shim::settled_nameserver(given.nameserver);  // each attempt connects to it anew
   auto directory = import_directory(options, wait);
   if (!directory) return directory.error();
   // An import that waits for a name waits until a host has the name, can be reached, and has an interface that fits

@@ -12,6 +12,7 @@
 #include "lookup/lookup_service.h"
 #include "lrpc/command_line.h"
 #include "lrpc/daemon.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "lrpc/sandbox.h"
 #include "lrpc/server.h"
@@ -82,7 +83,8 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   Etcd for_lookups(config.server);
   Etcd etcd(config.server);  // its own connections, so that lookups do not delay the keep-alives of the lease
   PublisherOptions publishing;
-  publishing.nameserver = line.nameserver;
+  const std::string nameserver = shim::settled_nameserver(line.nameserver);
+  publishing.nameserver = nameserver;
   publishing.prefix = config.prefix;
   publishing.policy.ttl = config.lease;
   const Log log = [](Severity severity, const std::string& text) {
@@ -95,7 +97,7 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   const std::uint64_t descriptors = shim::descriptor_limit();
   ServerOptions serving = serving_options(descriptors);
   if (const std::string few = few_imports(serving, descriptors); !few.empty()) spdlog::warn("{}", few);
-  serving.nameserver = line.nameserver;
+  serving.nameserver = nameserver;
   Server server(std::move(serving));
   const auto export_it = [&]() -> Status {
     auto exported = Directory::export_to(server, std::string(shim::kDirectoryName), lookups);
