@@ -20,8 +20,8 @@ void raise_descriptor_limit() noexcept;
 /// A descriptor of /dev/null; where there is none (in a chroot), one that can be neither read nor written. Not
 /// close-on-exec. Negative on failure.
 [[nodiscard]] int open_null() noexcept;
-/// Does that for each standard stream that the parent has closed: otherwise a descriptor that is opened later
-/// takes its number, and receives what is printed and logged. Call before the process opens any descriptor.
+/// Opens one for each standard stream that the parent has closed: otherwise a descriptor that is opened later takes its
+/// number, and receives what is printed and logged. Call before the process opens any descriptor.
 void open_standard_streams() noexcept;
 
 /// Closes every descriptor above the standard ones except `keep` (negative: none). A parent may have left some open,
