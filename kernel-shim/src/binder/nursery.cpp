@@ -21,7 +21,7 @@ constexpr std::size_t kStack = 256 * 1024;
 /// delays their last close. Only a program to which a stranger sends something needs a nursery.
 constexpr std::chrono::milliseconds kNurseryTime{200};
 
-/// What a system call that has failed with `err` lacked may be there later.
+/// Whether a system call that has failed with `err` may succeed later.
 constexpr bool may_pass(int err) noexcept { return err == EMFILE || err == ENFILE || err == ENOMEM; }
 
 /// Whether a thread apart can copy descriptors from the process's table, or only lacks something for that now.

@@ -180,7 +180,8 @@ Result<BindingKey> PathService::bind_at(const CallContext* caller, HostAddress h
     const bool waits = caller != nullptr && !caller->abandoned();
     const bool without_lrpcd = answer->code == Errc::no_nameserver;
     const bool may_come = without_lrpcd || answer->code == Errc::name_unknown || answer->code == Errc::peer_gone;
-    if (!may_come || message.wait_ms == 0 || !waits)  // no_nameserver is about this machine's lrpcd
+    // To the importer no_nameserver would mean its own machine's lrpcd.
+    if (!may_come || message.wait_ms == 0 || !waits)
       return Error{without_lrpcd ? Errc::remote_unavailable : answer->code, at + ": " + answer->text};
     // A host that has as many waiting BINDs as it may have answers at once.
     if (Clock::now() - asked < kBindPause)

@@ -88,8 +88,8 @@ void Conversation::request(Member& from, const Header& header) noexcept {
 }
 
 /// The link to `from` has shrunk, and carries this message no more. Once `from` has all that precedes it, tells `from`
-/// that it is gone; `from` then skips nothing else. The marks of what `from` has are for others: a host that is told by
-/// `from` to skip this message must skip what precedes it, too. So this waits until each other member that is heard has
+/// that it is gone; `from` then skips nothing else. Others that ask `from` for this message are then told that it is
+/// gone, and skip all that they lack before it, too. So this waits until each other member that is heard has
 /// the message, or lacks nothing else up to it and has a link that does not carry it either.
 void Conversation::give_up(Member& from, Member& of, std::uint32_t sequence) noexcept {
   if (sequence > of.delivered || !holds(of, sequence)) return;

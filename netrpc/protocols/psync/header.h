@@ -20,7 +20,7 @@ enum class Type : std::uint8_t {
   message = 1,  ///< Marks: what directly precedes it.
   status = 2,   ///< Marks: the last message of each member that its sender has.
   request = 3,  ///< Marks: messages that its sender lacks.
-  gone = 4,     ///< Marks: up to these, messages that its receiver lacks do not come any more, nor what precedes them.
+  gone = 4,     ///< Marks: up to these, the receiver must not wait for messages that it lacks.
 };
 
 ///     0        1        2        3                         | 12 bytes for each mark:

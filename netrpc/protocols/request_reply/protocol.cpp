@@ -113,8 +113,8 @@ void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& re
   server_->call_demux(*end, std::move(request));
 }
 
-/// A request or its reply is lost. If it is lost as on the way, its client sends the request again. It does not while a
-/// connection lasts, and in vain if the link does not carry the reply: then it is told.
+/// A request or its reply is lost. Over datagrams the client sends the request again, so nothing is said. The client is
+/// told if it would not send again (over a connection), or if the link cannot carry the reply.
 void RequestReplyProtocol::no_reply(Session& lower, std::uint32_t xid, Errc why) noexcept {
   control::Connection connection;
   const bool repeats = control::ask(lower, connection) != Errc::ok || connection.number == 0;

@@ -17,7 +17,7 @@ struct RequestReplyOptions {
   /// The floor of the timeout, however short the round trip is: each copy of a request may be executed.
   Duration minimum_timeout = std::chrono::milliseconds(50);
   Duration longest_timeout = std::chrono::seconds(5);  ///< It is doubled with every second copy, up to this.
-  std::size_t calls = 4096;                            ///< Requests that are being served; more are refused.
+  std::size_t calls = 4096;                            ///< Requests that are being served; more find no room.
   std::size_t calls_per_host = 1024;                   ///< Of one host; it also leaves as many free for others.
   std::uint32_t first_xid = 0;                         ///< For tests; 0: random.
 };

@@ -321,7 +321,7 @@ Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true
 /// The same for these sockets, not empty. From then on only the one that has answered is in `sockets`: a program whose
 /// nameserver is being restarted must not go on with another one, which knows other names and is for other users.
 Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait = true);
-/// The one socket that a program asks which connects several times: `given`; if that is empty, the only one that there
+/// The one socket for a program that connects several times: `given`; if that is empty, the only one that there
 /// is to try, or the first that answers. Empty if none answers. Waits as connect_nameserver() does.
 std::string settled_nameserver(std::string_view given);
 
