@@ -66,7 +66,7 @@ TEST(Accounts, limits_of_all_users_hold_for_all_together) {
 }
 
 TEST(Accounts, however_many_users_take_what_they_may_the_next_one_finds_some) {
-  const SoftLimit limit(64);
+  const testing_lrpc::SoftLimit limit(64);
   struct Shared {
     std::uint64_t Holding::*what;
     ServerOptions options;
@@ -103,7 +103,7 @@ TEST(Accounts, however_many_users_take_what_they_may_the_next_one_finds_some) {
 }
 
 TEST(Accounts, other_hosts_together_leave_some_to_the_users_here_and_to_the_program) {
-  const SoftLimit limit(160);
+  const testing_lrpc::SoftLimit limit(160);
   const auto accounts = std::make_shared<Accounts>(ServerOptions{.max_bindings = 64}, kOwnUser);
   std::vector<Share> shares;
   const Holding binding{.bindings = 1};

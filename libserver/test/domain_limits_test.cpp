@@ -75,7 +75,7 @@ class DomainLimits : public testing::Test {
     parts.bell = std::move(bells->first);
     parts.interface = std::move(interface);
     kept().push_back(std::move(bells->second));
-    std::optional<SoftLimit> none;
+    std::optional<testing_lrpc::SoftLimit> none;
     if (none_left_) none.emplace(0);
     return domain.bindings().add(std::move(parts));
   }
@@ -221,7 +221,7 @@ TEST_F(DomainLimits, a_client_that_may_be_called_back_is_refused_if_no_thread_ca
 }
 
 TEST_F(DomainLimits, one_user_has_at_most_half_of_the_descriptors) {
-  const SoftLimit limit(200);
+  const testing_lrpc::SoftLimit limit(200);
   Domain domain({});
   int bound = 0;
   Status refused;
@@ -247,7 +247,7 @@ TEST_F(DomainLimits, a_server_says_how_many_descriptors_a_user_may_have) {
   EXPECT_TRUE(bind(domain, client(1, kAlice)));
   EXPECT_TRUE(bind(domain, client(2, kAlice)));
   EXPECT_EQ(bind(domain, client(3, kAlice)).code(), Errc::limit_reached);
-  const SoftLimit limit(200);
+  const testing_lrpc::SoftLimit limit(200);
   Domain boundless({.max_descriptors_per_user = kNoLimit});
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(bind(boundless, client(1, kAlice)));
 }

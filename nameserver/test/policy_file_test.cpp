@@ -2,13 +2,15 @@
 #include "lrpc/detail/nameserver/policy_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <optional>
+#include <utility>
 
 #include "quota/user_accounts.h"
+#include "soft_limit.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -276,14 +278,10 @@ TEST(PolicySource, travels_as_bytes) {
 // Before other look-ups of the process: of several sources of the user database (nsswitch.conf(5)) the C library tells
 // what the last one said, and one that is loaded by then may need no descriptor.
 TEST(PolicySource, does_not_say_that_there_is_no_user_if_nobody_could_look) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<testing_lrpc::SoftLimit> few(std::in_place, 0);
   const auto user = resolve_policy_source("p", "rule = [{users = \"no-such-user-here\"}]");
   const auto group = resolve_policy_source("p", "rule = [{groups = \"no-such-group-here\"}]");
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  few.reset();
   EXPECT_EQ(user.code(), Errc::system_error);
   EXPECT_EQ(group.code(), Errc::system_error);
   EXPECT_NE(user.error().message().find("p: cannot look up user 'no-such-user-here'"), std::string::npos);

@@ -1,13 +1,15 @@
 // How much of a nameserver one user may hold over all its connections, and changes of the policy in force.
 #include <malloc.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <numeric>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "soft_limit.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -313,18 +315,14 @@ TEST_P(Quotas, a_system_call_that_fails_in_the_nameserver_or_in_the_server_is_a_
   TestPeer other(path());
   TestPeer client(path());
   ASSERT_TRUE(other.is_served() && client.is_served());
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 1;  // poll(2) looks at no more descriptors than that
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<testing_lrpc::SoftLimit> few(std::in_place, 1);  // poll(2) looks at no more descriptors than that
   other.ask(shim::ExportRequest{"more", kFiles, kClasses, ""});
   EXPECT_EQ(other.next_failure(), Errc::limit_reached);
   EXPECT_NE(other.text.find("in the nameserver a system call failed"), std::string::npos) << other.text;
   client.import("files");
   EXPECT_EQ(client.next_failure(), Errc::limit_reached);
   EXPECT_NE(client.text.find("in the nameserver a system call failed: memfd_create"), std::string::npos) << client.text;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  few.reset();
   client.import("files");
   server.answer_bind(Errc::system_error, "mmap of a region");
   EXPECT_EQ(client.next_failure(), Errc::limit_reached);

@@ -1,9 +1,12 @@
 // Which local users may reach other hosts.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <optional>
+#include <utility>
+
 #include "../src/local_users.h"
+#include "soft_limit.h"
 
 namespace lrpc::netd::test {
 namespace {
@@ -13,6 +16,21 @@ constexpr gid_t kTheirGroup = 4'000'000'002;
 
 Errc asked(const Result<LocalUsers>& users, uid_t uid, gid_t gid) {
   return users ? users->may_call({{1, uid, gid}}).code() : users.code();
+}
+
+// Before other look-ups of the process: of several sources of the user database (nsswitch.conf(5)) the C library tells
+// what the last one said, and one that is loaded by then may need no descriptor.
+TEST(LocalUsersOfNetd, are_not_said_to_be_unknown_if_nobody_could_look_them_up) {
+  std::optional<testing_lrpc::SoftLimit> few(std::in_place, 0);
+  const Errc user = LocalUsers::make({"no-such-user-here"}, {}).code();
+  const Errc group = LocalUsers::make({}, {"no-such-group-here"}).code();
+  const Errc numbered = LocalUsers::make({}, {std::to_string(kTheirGroup)}).code();
+  few.reset();
+  EXPECT_EQ(user, Errc::system_error);
+  EXPECT_EQ(group, Errc::system_error);
+  EXPECT_EQ(numbered, Errc::system_error) << "its members are not known";
+  EXPECT_EQ(LocalUsers::make({"no-such-user-here"}, {}).code(), Errc::invalid_argument);
+  EXPECT_EQ(LocalUsers::make({}, {"no-such-group-here"}).code(), Errc::invalid_argument);
 }
 
 TEST(LocalUsersOfNetd, are_root_and_its_own_user_unless_others_are_named) {
@@ -43,23 +61,6 @@ TEST(LocalUsersOfNetd, are_never_those_of_other_hosts) {
   EXPECT_EQ(LocalUsers::make({}, {"4294967295"}).code(), Errc::invalid_argument);
   EXPECT_EQ(LocalUsers::make({""}, {}).code(), Errc::invalid_argument);
   EXPECT_EQ(LocalUsers::make({"-1"}, {}).code(), Errc::invalid_argument);
-}
-
-TEST(LocalUsersOfNetd, are_not_said_to_be_unknown_if_nobody_could_look_them_up) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const Errc user = LocalUsers::make({"no-such-user-here"}, {}).code();
-  const Errc group = LocalUsers::make({}, {"no-such-group-here"}).code();
-  const Errc numbered = LocalUsers::make({}, {std::to_string(kTheirGroup)}).code();
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_EQ(user, Errc::system_error);
-  EXPECT_EQ(group, Errc::system_error);
-  EXPECT_EQ(numbered, Errc::system_error) << "its members are not known";
-  EXPECT_EQ(LocalUsers::make({"no-such-user-here"}, {}).code(), Errc::invalid_argument);
-  EXPECT_EQ(LocalUsers::make({}, {"no-such-group-here"}).code(), Errc::invalid_argument);
 }
 
 }  // namespace

@@ -1,17 +1,19 @@
 // Leader and followers: which thread receives, which takes over, and what idle threads cost.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "engines.h"
 #include "eventually.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "soft_limit.h"
 
 namespace lrpc::netrpc::test {
 namespace {
@@ -216,11 +218,7 @@ TEST_P(Engines, a_thread_that_leads_for_the_first_time_without_a_free_descriptor
   b_->start(1);
   ASSERT_TRUE(round_trip());
   // Some of these messages are received in existing rings, others where no ring can be created.
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<testing_lrpc::SoftLimit> few(std::in_place, 0);
   const std::uint64_t waits = a_->engine().statistics().waits;
   int failed = 0;
   std::thread([&] {
@@ -229,7 +227,7 @@ TEST_P(Engines, a_thread_that_leads_for_the_first_time_without_a_free_descriptor
     a_->wait([] { return false; }, std::chrono::milliseconds(50));
   }).join();
   EXPECT_TRUE(round_trip());
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  few.reset();
   EXPECT_EQ(failed, 0);
   EXPECT_LE(a_->engine().statistics().waits - waits, 100U) << "it spins";
 }

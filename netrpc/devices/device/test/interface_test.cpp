@@ -2,13 +2,14 @@
 #include "netrpc/devices/device/interface.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/test_support/namespaces.h"
+#include "soft_limit.h"
 
 namespace lrpc::netrpc::test {
 namespace {
@@ -62,13 +63,9 @@ TEST(RouteToHost, is_not_told_to_be_missing_if_there_is_no_descriptor_to_ask_the
   constexpr HostAddress kThisHost{0x7f000001};
   EXPECT_EQ(route_to(kThisHost), Errc::ok);
   EXPECT_EQ(route_to({0xffffffff}), Errc::host_unreachable) << "no host's";
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<testing_lrpc::SoftLimit> few(std::in_place, 0);
   const Errc here = route_to(kThisHost);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  few.reset();
   EXPECT_EQ(here, Errc::limit_reached);
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-namespace lrpc::server {
+namespace testing_lrpc {
 
 /// Sets the process's soft limit of descriptors during its lifetime.
 class SoftLimit {
@@ -23,4 +23,4 @@ class SoftLimit {
   rlimit before_{};
 };
 
-}  // namespace lrpc::server
+}  // namespace testing_lrpc
