@@ -54,12 +54,7 @@ TEST(PsyncLives, a_conversation_that_is_opened_again_in_one_life_of_the_host_beg
   for (auto& one : group.members) one.talker->expects = Expects::nothing;
   for (int i = 0; i < 3; ++i) ASSERT_EQ(group.push(0), Errc::ok);
   group.net.world.run_for(1s);
-  {
-    const Shepherd inside(group.net[0].monitor());
-    Group::Member& one = group.members[0];
-    one.session = {};
-    one.session = *one.protocol->open(*one.talker, Group::to_group());
-  }
+  group.open_again(0);
   ASSERT_EQ(group.push(0), Errc::ok);
   group.net.world.run_for(1s);
   EXPECT_EQ(group.members[1].talker->received, 4);
@@ -75,12 +70,7 @@ TEST(PsyncLives, a_life_whose_numbers_are_used_up_ends_when_the_conversation_is_
   for (int i = 0; i < 3; ++i) ASSERT_EQ(group.push(0), Errc::ok);
   group.net.world.run_for(1s);
   EXPECT_EQ(group.push(0), Errc::limit_reached) << "although all have all messages";
-  {
-    const Shepherd inside(group.net[0].monitor());
-    Group::Member& one = group.members[0];
-    one.session = {};
-    one.session = *one.protocol->open(*one.talker, Group::to_group());
-  }
+  group.open_again(0);
   EXPECT_EQ(group.push(0), Errc::ok);
   group.net.world.run_for(1s);
   EXPECT_EQ(group.members[1].talker->received, 4);

@@ -167,6 +167,13 @@ struct Group {
     participants.remote.host = kGroup;
     return participants;
   }
+  /// Lets the conversation of `who` go, and opens it again.
+  void open_again(std::size_t who) {
+    const Shepherd inside(net[who].monitor());
+    Member& one = members[who];
+    one.session = {};
+    one.session = *one.protocol->open(*one.talker, to_group());
+  }
   Errc push(std::size_t who) {
     const Shepherd inside(net[who].monitor());
     return members[who].talker->push(*members[who].session);
