@@ -13,12 +13,6 @@
 
 namespace testing_lrpc {
 
-/// LRPC_LONG_TESTS=1 selects the long form of tests that find more in more rounds.
-[[nodiscard]] inline bool long_tests() {
-  const char* const wanted = std::getenv("LRPC_LONG_TESTS");
-  return wanted != nullptr && *wanted != '\0' && std::string_view(wanted) != "0";
-}
-
 /// Whether a sanitizer is on: then everything takes three to ten times as long.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
@@ -26,10 +20,19 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-/// The number of rounds: `few` usually, a third of that with a sanitizer; eight times as many in the long form.
+/// Whether LRPC_LONG_TESTS=1 is in the environment.
+[[nodiscard]] inline bool long_tests_wanted() {
+  const char* const wanted = std::getenv("LRPC_LONG_TESTS");
+  return wanted != nullptr && *wanted != '\0' && std::string_view(wanted) != "0";
+}
+/// Whether tests that find more in more rounds run in their long form: if it is wanted, and without a sanitizer.
+[[nodiscard]] inline bool long_tests() { return long_tests_wanted() && !kSanitized; }
+
+/// The number of rounds: `few` usually, a third of that with a sanitizer; in the long form eight times as many, with a
+/// sanitizer `few`.
 [[nodiscard]] inline int rounds(int few) {
   if (long_tests()) return few * 8;
-  return kSanitized ? std::max(few / 3, 1) : few;
+  return kSanitized && !long_tests_wanted() ? std::max(few / 3, 1) : few;
 }
 
 /// The seed of this run: $LRPC_TEST_SEED, or a random one. To repeat a failed test, set the printed seed.
