@@ -289,6 +289,8 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
     if (!shim::sender_known(message, early_))
       return Error{Errc::bad_message, "the private server's credentials are missing"};
     bound->server = *message.sender;
+  } else {
+    bound->server.pid = shim::number_of_introduced(socket, bound->server.pid, fds[1].get());
   }
   return std::move(*bound);
 }

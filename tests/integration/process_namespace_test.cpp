@@ -1,5 +1,5 @@
-// Private bindings across PID namespaces: a process that the other side cannot see has no number there. And a server
-// that sees no process, because it has no /proc.
+// Bindings across PID namespaces: a process that the other side cannot see has no number there. Private ones, and those
+// of an lrpcd in another namespace. And a server that sees no process, because it has no /proc.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -7,11 +7,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "chatter_service.h"
@@ -19,7 +22,9 @@
 #include "eventually.h"
 #include "length.h"
 #include "lrpc/client.h"
+#include "lrpc/sealed.h"
 #include "lrpc/server.h"
+#include "world.h"
 
 namespace testing_lrpc {
 namespace {
@@ -36,6 +41,44 @@ int in_namespace_of_its_own(const Action& action) {
   int status = 0;
   ::waitpid(first, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/// Puts another file system in the place of /proc, for this process and its children. `kind`: "proc", that of this
+/// process's namespace; "tmpfs", an empty one.
+bool change_proc(const char* kind) {
+  return ::unshare(CLONE_NEWNS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("none", "/proc", kind, 0, nullptr) == 0;
+}
+
+/// What `client` returns in a process beside its server, which exports "chatter". Both get the nameserver's socket. 1:
+/// the server cannot export. 78: it knows the client by another number than its own, or than 0 without `known`.
+template <class Client>
+int beside_a_server(const std::string& nameserver, Client client, bool known = true) {
+  EarlyChild caller(::geteuid(), client);
+  const pid_t number = known ? caller.pid() : 0;
+  std::atomic<bool> right{true};
+  ChatterService service;
+  lrpc::Server server({.nameserver = nameserver});
+  lrpc::ExportOptions options;
+  options.on_bound = [&](std::uint64_t, const lrpc::Credentials& bound) {
+    if (bound.pid != number) right = false;
+  };
+  if (!Chatter::export_to(server, "chatter", service, options)) return 1;
+  caller.begin(nameserver);
+  const int came = caller.wait();
+  return right ? came : 78;
+}
+
+/// As a client beside its server. `known`: whether the two know each other's process number.
+int be_called_back(const std::string& nameserver, bool known) {
+  auto chatter = Chatter::Client::import("chatter", {.nameserver = nameserver, .timeout = kPatience});
+  if (!chatter || !chatter->Ping()) return 2;
+  if (chatter->binding().server().pid != (known ? ::getppid() : 0)) return 3;
+  ChatterListener listener;
+  lrpc::Server own;
+  if (!chatter->serve_callbacks(own, listener)) return 4;
+  const auto sum = chatter->Sum(3);
+  return known ? (sum && *sum == 6 ? 0 : 5) : (sum.code() == Errc::not_permitted ? 0 : 6);
 }
 
 /// The two sides are separate processes, forked before the test's process has threads.
@@ -130,6 +173,89 @@ TEST_F(ProcessNamespaces, a_client_calls_a_server_that_it_cannot_see_and_hears_o
   EXPECT_EQ(hear(), 'c');
   ::kill(server.pid(), SIGKILL);
   EXPECT_EQ(client.wait(), 0);
+}
+
+/// A container: the server and its client are in a namespace of their own, lrpcd is outside of it.
+class OneNamespace : public ProcessNamespaces {
+ protected:
+  /// Has a client called back there. `proc`: what /proc is changed to; null: it stays that of the outer namespace.
+  void call_back(const char* proc, bool known) {
+    EarlyChild both(::geteuid(), [&](const std::string& nameserver) {
+      return in_namespace_of_its_own([&] {
+        if (proc != nullptr && !change_proc(proc)) return 77;
+        const auto client = [known](const std::string& told) { return be_called_back(told, known); };
+        return beside_a_server(nameserver, client, known);
+      });
+    });
+    const World world;
+    both.begin(world.nameserver());
+    const int came = both.wait();
+    if (came == 77) GTEST_SKIP() << "this process cannot mount another /proc";
+    EXPECT_EQ(came, 0);
+  }
+};
+
+TEST_F(OneNamespace, of_both_sides_lets_the_server_call_back_although_lrpcd_has_other_numbers) {
+  call_back("proc", true);
+}
+
+TEST_F(OneNamespace, of_both_sides_lets_the_server_call_back_also_by_the_proc_of_an_outer_one) {
+  call_back(nullptr, true);
+}
+
+TEST_F(OneNamespace, without_a_proc_that_tells_numbers_uses_none_of_lrpcds) { call_back("tmpfs", false); }
+
+TEST_F(OneNamespace, of_both_sides_lets_the_server_serve_a_sealed_client) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer's runtime may have a thread, and a sealed process has one only";
+  EarlyChild both(::geteuid(), [](const std::string& nameserver) {
+    return in_namespace_of_its_own([&] {
+      return beside_a_server(nameserver, [](const std::string& told) {
+        auto chatter =
+            Chatter::Client::import("chatter", {.nameserver = told, .timeout = kPatience, .gate = lrpc::Gate::trap});
+        if (!chatter) return 2;
+        const auto sealed = lrpc::seal(chatter->binding());
+        if (!sealed) return sealed.code() == Errc::not_supported ? 77 : 3;
+        return chatter->Ping() && chatter->Ping() ? 0 : 4;
+      });
+    });
+  });
+  const World world;
+  both.begin(world.nameserver());
+  const int came = both.wait();
+  if (came == 77) GTEST_SKIP() << "no process can seal itself here";
+  EXPECT_EQ(came, 0);
+}
+
+TEST_F(ProcessNamespaces, a_server_gives_no_number_to_a_client_that_lrpcd_sees_and_it_does_not) {
+  EarlyChild server(::geteuid(), [this](const std::string& nameserver) {
+    return in_namespace_of_its_own([&] {
+      ChatterService service;
+      lrpc::Server own({.nameserver = nameserver});
+      lrpc::ExportOptions options;
+      options.on_bound = [this](std::uint64_t, const lrpc::Credentials& client) { tell(client.pid == 0 ? '0' : 'n'); };
+      options.on_unbound = [this](std::uint64_t) { tell('u'); };
+      if (!Chatter::export_to(own, "chatter", service, options)) return 1;
+      for (;;) ::pause();
+    });
+  });
+  {
+    const World world;
+    server.begin(world.nameserver());
+    lrpc::ImportOptions patient{.nameserver = world.nameserver(), .timeout = kPatience};
+    auto chatter = Chatter::Client::import("chatter", patient);
+    EXPECT_TRUE(chatter) << chatter.error().message();
+    EXPECT_EQ(hear(), '0');
+    if (chatter) {
+      ChatterListener listener;
+      lrpc::Server own;
+      EXPECT_TRUE(chatter->serve_callbacks(own, listener));
+      EXPECT_EQ(chatter->Sum(1).code(), Errc::not_permitted);
+      patient.gate = lrpc::Gate::trap;
+      EXPECT_EQ(Chatter::Client::import("chatter", patient).code(), Errc::not_supported);
+    }
+  }
+  EXPECT_EQ(hear(), 'u');
+  ::kill(server.pid(), SIGKILL);
 }
 
 /// The first process of each PID namespace has the number 1.

@@ -157,6 +157,8 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
   auto parts = accept(*answer, wish, options, server, bound_classes);
   if (wish.is_private) shim::close_strangers(std::move(answer->fds), server);  // what accept() has not taken
   if (!parts) return parts.error();
+  if (!wish.is_private)
+    parts->server.pid = shim::number_of_introduced(socket, parts->server.pid, parts->server_pidfd.get());
   auto object = client::BindingObject::create(*std::move(parts));
   if (!object) return object.error();
   return detail::StubAccess::bind<Binding>(*std::move(object));

@@ -100,6 +100,11 @@ Status Bindings::room_for(const shim::Credentials& client, const ServedInterface
     return Error{Errc::not_supported,
                  "Gate::trap: the server has no /proc of its process namespace, by which it knows a seccomp listener"};
   }
+  if (gate == shim::Gate::trap && !is_one_process(client.pid)) {
+    return Error{Errc::not_supported,
+                 "Gate::trap: the client has no process number in the server's process namespace, or none that the "
+                 "server's /proc tells"};
+  }
   accounts_->settle_ended(client.uid);
   Holding wanted = holding_of(interface);
   wanted.region_bytes += region_bytes_of(interface.pdl);

@@ -381,7 +381,7 @@ void Clerk::on_bind_request(const std::shared_ptr<NameserverLink>& link, shim::B
   Result<std::uint64_t> bound = Errc::limit_reached;
   try {
     const auto interface = exported(request.export_id);
-    bound = interface != nullptr ? bind_introduced(bindings_, interface, message)
+    bound = interface != nullptr ? bind_introduced(bindings_, interface, link->fd(), message)
                                  : Result<std::uint64_t>(Error{Errc::name_unknown, "the name has been withdrawn"});
   } catch (const std::bad_alloc&) {
   }

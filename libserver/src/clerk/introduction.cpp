@@ -32,14 +32,18 @@ Error why_not(const shim::BinderMessage& answer) {
 }
 
 Result<std::uint64_t> bind_introduced(Bindings& bindings, const std::shared_ptr<const ServedInterface>& interface,
-                                      shim::BinderMessage& message) {
+                                      int nameserver, shim::BinderMessage& message) {
   auto& request = std::get<shim::BindRequest>(message.body);
   if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
   std::vector<UniqueFd>& fds = message.fds;
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
   // The caller is on another host; the network domain only introduces it. Nothing may be granted by that domain's
   // credentials.
-  if (request.principal) request.client = {shim::kNobodyHere};
+  if (request.principal) {
+    request.client = {shim::kNobodyHere};
+  } else {
+    request.client.pid = shim::number_of_introduced(nameserver, request.client.pid, fds[1].get());
+  }
   const Status allowed =
       request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);
   if (!allowed) return allowed.error();

@@ -109,8 +109,6 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
   if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
   if (!shim::sender_known(message, early)) return Error{Errc::bad_message, "the client's credentials are missing"};
-  if (wanted->gate == shim::Gate::trap && message.sender->pid == 0)
-    return Error{Errc::not_supported, "Gate::trap: the client is of another process namespace than its server"};
   const Pdl& pdl = *socket.interface->pdl;
   if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
   if (Status allowed = authorise(*socket.interface, with_groups(socket.fd.get(), *message.sender)); !allowed)

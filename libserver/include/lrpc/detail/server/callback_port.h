@@ -65,10 +65,10 @@ class CallbackPort {
   static constexpr std::chrono::milliseconds kUsualPatience{10'000};
   static constexpr const char* kNotTheClient =
       "another process than the binding's client serves the callback (or lrpcd, which has said who the client is, runs "
-      "in another process namespace than this server)";
+      "in a process namespace below this server's)";
   static constexpr const char* kNobodyKnows =
-      "the binding's client is of another process namespace: whether it is the one that serves the callback, nobody "
-      "can tell";
+      "the binding's client has no process number in this server's process namespace, or none that /proc tells: "
+      "whether it is the one that serves the callback, nobody can tell";
 
   /// A stub, whatever its type.
   struct Kept {

@@ -63,7 +63,8 @@ enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap =
   return "?";
 }
 
-/// A process's identity, as the kernel reports it.
+/// A process's identity, as the kernel reports it. In the nameserver's messages `pid` is the number that the nameserver
+/// sees: number_of_introduced().
 struct Credentials {
   pid_t pid = 0;  ///< 0: of another pid namespace, and without a number in this one.
   uid_t uid = 0;
@@ -345,6 +346,10 @@ Result<UniqueFd> open_pidfd(pid_t pid);
 /// The same, for the sender of a message over a private socket. None if it has no pid here: of such a peer only the
 /// close of its descriptors is seen.
 Result<UniqueFd> pidfd_of_sender(const Credentials& sender);
+/// The number here of a process that the nameserver has introduced as number `told`, with its pidfd. If the nameserver
+/// at the other end of the socket is outside of this PID namespace, `told` means nothing here: then by the kernel's
+/// word, from the pidfd, or 0 if the process has no number here or /proc does not tell it.
+pid_t number_of_introduced(int nameserver, pid_t told, int pidfd);
 /// Whether the other end of a connected socket is closed everywhere. Never blocks.
 [[nodiscard]] bool hung_up(int socket) noexcept;
 /// 16 bytes of getrandom(2).

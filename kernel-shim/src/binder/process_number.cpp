@@ -1,0 +1,73 @@
+// Which number a process has in the PID namespace of the calling process.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <span>
+#include <string_view>
+
+#include "lrpc/detail/shim/binder/binder_protocol.h"
+
+namespace lrpc::shim {
+namespace {
+
+/// A process has a number in each PID namespace from the outermost one to its own; they nest 32 deep
+/// (pid_namespaces(7)).
+constexpr std::size_t kMostNumbers = 33;
+
+/// The numbers of a pidfd's process, from its number in the namespace of /proc to the one in its own (proc(5), Linux
+/// 5.5).
+struct Numbers {
+  std::array<pid_t, kMostNumbers> all{};
+  std::size_t count = 0;
+  /// By which /proc knows the process. 0: /proc is not there or does not see it, or the process has been reaped.
+  [[nodiscard]] pid_t first() const noexcept { return all[0]; }
+};
+
+Numbers numbers_of(int pidfd) noexcept {
+  std::array<char, 48> path{};
+  std::snprintf(path.data(), path.size(), "/proc/thread-self/fdinfo/%d", pidfd);
+  const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> text{};
+  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : 0;
+  const std::string_view told(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  constexpr std::string_view kField = "\nNSpid:";
+  const std::size_t field = told.find(kField);
+  Numbers found;
+  if (field == std::string_view::npos) return found;
+  const char* const end = told.data() + told.size();
+  const char* at = told.data() + field + kField.size();
+  while (at < end && *at == '\t' && found.count < found.all.size()) {
+    pid_t number = 0;
+    const auto [next, error] = std::from_chars(at + 1, end, number);
+    if (error != std::errc() || number <= 0) break;
+    found.all[found.count++] = number;
+    at = next;
+  }
+  return found;
+}
+
+/// 0: the process has no number here, or /proc does not tell. /proc may be that of an outer namespace (unshare(1)
+/// without --mount-proc). So each number that it tells is tried: it is the one here if pidfd_open(2) finds the same
+/// process by it.
+pid_t number_here(int pidfd) {
+  const Numbers told = numbers_of(pidfd);
+  for (const pid_t number : std::span(told.all).first(told.count)) {
+    const auto found = open_pidfd(number);
+    if (!found || numbers_of(found->get()).first() != told.first()) continue;
+    // Last: if the process still has its number, no other process has had that number in between.
+    if (numbers_of(pidfd).first() == told.first()) return number;
+  }
+  return 0;
+}
+
+}  // namespace
+
+pid_t number_of_introduced(int nameserver, pid_t told, int pidfd) {
+  const auto who = peer_credentials(nameserver);
+  return who && who->pid > 0 ? told : number_here(pidfd);
+}
+
+}  // namespace lrpc::shim
