@@ -1,4 +1,4 @@
-// What the kernel knows of a peer, and whether the two sides' interfaces agree.
+// What the kernel knows of a peer, whether the interfaces of the two sides agree, and what a peer is told of an error.
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
@@ -55,6 +55,11 @@ Status compatible(const InterfaceId& wanted, const InterfaceId& exported) {
   return mismatch(Errc::hash_mismatch, ", but their declarations differ (hash " + hexadecimal(wanted.hash) + " here, " +
                                            hexadecimal(exported.hash) +
                                            " there): generate both sides from the same .lrpc file");
+}
+
+Failed Failed::because_of(const Error& error, std::string_view here) {
+  if (error.code != Errc::system_error) return {error.code, error.message()};
+  return {code_for_peer(error.code), "in " + std::string(here) + " a system call failed: " + error.message()};
 }
 
 Result<int> ask_for_senders(int socket) {

@@ -13,11 +13,8 @@
 namespace lrpc::server {
 namespace {
 
-/// To a client, a system call that has failed here, for want of descriptors or memory, is a limit: it may try again.
 shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
-  const bool lacks = error.code == Errc::system_error;
-  std::string text = lacks ? "in the server a system call failed: " + error.message() : error.message();
-  return {request, shim::Failed{lacks ? Errc::limit_reached : error.code, std::move(text)}, {}, {}};
+  return {request, shim::Failed::because_of(error, "the server"), {}, {}};
 }
 
 /// The credentials of a message's sender, with its groups if the kernel knows them. For a socket it knows the groups of

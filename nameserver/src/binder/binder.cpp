@@ -238,7 +238,7 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
   if (body.code == Errc::ok) {
     introduce(id, *import);
   } else {
-    const Errc code = body.code == Errc::system_error ? Errc::limit_reached : body.code;  // as in Peers::fail()
+    const Errc code = shim::code_for_peer(body.code);
     const bool own_trouble = code == Errc::limit_reached || code == Errc::not_supported;
     answer_import(id, error_of(own_trouble ? code : Errc::not_permitted, [&] {
                     const std::string text = body.text.empty() ? "without a reason" : sanitized(body.text);

@@ -21,12 +21,6 @@ constexpr std::size_t kAnswersPerTurn = 8;
 /// The longest time between two checks for unread messages. There are checks only while there are such messages.
 constexpr milliseconds kLongestLook{1000};
 
-/// To a peer, a system call that has failed here, for want of descriptors or memory, is a limit: it may try again.
-shim::Failed words_for_peers(const Error& error) {
-  if (error.code != Errc::system_error) return {error.code, error.message()};
-  return {Errc::limit_reached, "in the nameserver a system call failed: " + error.message()};
-}
-
 }  // namespace
 
 Peers::Peers(EventLoop& loop, ListenSocket listener, const NameserverOptions& options,
@@ -120,7 +114,7 @@ void Peers::flush(Connection& peer) {
 }
 
 void Peers::fail(Connection& peer, std::uint32_t request, const Error& error) {
-  if (!as_memory_allows([&] { send(peer, request, words_for_peers(error)); })) doom(peer);
+  if (!as_memory_allows([&] { send(peer, request, shim::Failed::because_of(error, "the nameserver")); })) doom(peer);
 }
 
 Status Peers::send_with_fds(Connection& peer, const BinderMessage& message) {

@@ -51,7 +51,7 @@ class Peers {
   /// Queues what does not fit the socket. Dooms a peer that does not read its answers, or for whose answer there is no
   /// memory.
   void send(Connection& peer, std::uint32_t request, shim::BinderBody body);
-  /// Answers with an error; system_error becomes limit_reached.
+  /// Answers with an error, as Failed::because_of() says it.
   void fail(Connection& peer, std::uint32_t request, const Error& error);
   /// Sends now or not at all: descriptors never wait in an outbox.
   Status send_with_fds(Connection& peer, const shim::BinderMessage& message);

@@ -228,10 +228,19 @@ struct Described {
   std::string descriptors = {};  ///< As exported; not to be trusted, like all that a server says.
 };
 
+/// What a peer is told in place of an error's code. A system call that has failed here, for want of descriptors or
+/// memory, is a limit to the peer: it may try again. system_error is only about the peer's own calls.
+[[nodiscard]] constexpr Errc code_for_peer(Errc code) noexcept {
+  return code == Errc::system_error ? Errc::limit_reached : code;
+}
+
 /// The answer to a request that could not be granted.
 struct Failed {
   Errc code = Errc::system_error;
   std::string text;  ///< For people; at most kMaxReasonLength bytes.
+
+  /// With code_for_peer(). `here`: where a system call has failed, for the text; "the server", for example.
+  static Failed because_of(const Error& error, std::string_view here);
 };
 
 /// Nameserver → server, unasked, after its first export: the page that the two share (allocator_page.h). Descriptor:
