@@ -6,6 +6,7 @@
 #include <random>
 
 #include "length.h"
+#include "peers/connection.h"
 #include "processor_time.h"
 #include "test_peer.h"
 
@@ -137,6 +138,21 @@ TEST_P(Hostile, a_forged_bind_reply_disconnects_the_forger_and_changes_nothing) 
   EXPECT_TRUE(server.is_served());
   server.ask(shim::BindReply{asked->binding_id + 1, Errc::ok, ""});
   EXPECT_EQ(server.next_failure(), Errc::bad_message);
+}
+
+TEST(BindingIds, of_late_answers_are_known_when_the_count_has_begun_anew) {
+  Connection server;
+  server.serial = 7;
+  server.bindings_issued = (1ULL << 32) - 2;
+  const BindingId last = server.next_binding();
+  EXPECT_EQ(last, BindingId{7} << 32 | 0xffff'ffff);
+  EXPECT_FALSE(server.has_issued(BindingId{7} << 32)) << "nobody was asked about it so far";
+  const BindingId zero = server.next_binding();
+  const BindingId first = server.next_binding();
+  EXPECT_EQ(zero, BindingId{7} << 32);
+  EXPECT_EQ(first, BindingId{7} << 32 | 1);
+  for (const BindingId id : {last, zero, first}) EXPECT_TRUE(server.has_issued(id)) << id;
+  EXPECT_FALSE(server.has_issued(BindingId{8} << 32 | 1)) << "another connection's";
 }
 
 TEST_P(Hostile, a_peer_that_never_reads_does_not_hold_up_the_others) {

@@ -173,7 +173,7 @@ Result<Binder::Asked> Binder::ask_clerk(ImportId id, Import& import, const Expor
   if (!client_pidfd) return client_pidfd.error();
 
   PendingBind bind{};
-  bind.id = BindingId{server.serial} << 32 | ++server.bindings_issued;
+  bind.id = server.next_binding();
   bind.server = &server;
   bind.nonce = shim::make_nonce();
   bind.classes = exported.classes;
@@ -227,9 +227,8 @@ void Binder::on(Connection& peer, std::uint32_t request, const shim::BindReply& 
   Import* import = pending != binds_.end() ? &imports_.at(pending->second) : nullptr;
   if (import == nullptr || import->bind->server != &peer) {
     // Late, because the client left or its time was over: no harm. Never asked of this peer: a forgery.
-    const bool was_asked = body.binding_id >> 32 == peer.serial && (body.binding_id & 0xffff'ffff) != 0 &&
-                           (body.binding_id & 0xffff'ffff) <= peer.bindings_issued;
-    if (!was_asked) peers_.protocol_error(peer, request, "BindReply: this peer was not asked about such a binding");
+    if (!peer.has_issued(body.binding_id))
+      peers_.protocol_error(peer, request, "BindReply: this peer was not asked about such a binding");
     return;
   }
   const ImportId id = pending->second;

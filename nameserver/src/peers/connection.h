@@ -20,7 +20,7 @@
 namespace lrpc::nameserver {
 
 using ExportId = std::uint64_t;
-using BindingId = std::uint64_t;  ///< The serial of the server's connection, and a count within it.
+using BindingId = std::uint64_t;  ///< The serial of the server's connection, and a count within it (mod 2^32).
 
 struct Connection {
   // Used by Peers.
@@ -46,10 +46,19 @@ struct Connection {
   std::set<ImportId> binds;      ///< Imports that its clerk is being asked about.
   EventLoop::TimerId ask_again;  ///< Set while imports wait for it to read, and no answer of its is due.
   std::chrono::milliseconds ask_again_pause{0};
-  std::uint32_t bindings_issued = 0;
+  std::uint64_t bindings_issued = 0;
 
   // As a client, used by Binder.
   std::set<ImportId> imports;  ///< Those that have no answer yet.
+
+  [[nodiscard]] BindingId next_binding() noexcept {
+    return BindingId{serial} << 32 | static_cast<std::uint32_t>(++bindings_issued);
+  }
+  /// Whether next_binding() has ever returned this. After 2^32 of them an id stands for the last one that has had it.
+  [[nodiscard]] bool has_issued(BindingId id) const noexcept {
+    const auto age = static_cast<std::uint32_t>(bindings_issued - id);  // 0: the newest
+    return id >> 32 == serial && age < bindings_issued;
+  }
 };
 
 /// One more than servers are told of, so that it is known that there are more.
