@@ -33,7 +33,7 @@ Result<shim::Listed> LocalNames::page(const std::string& after) {
 
 Status LocalNames::list(std::vector<shim::ListedName>& names) {
   if (!socket_) {
-    auto connected = shim::connect_first_of(sockets_, false);
+    auto connected = shim::connect_nameserver(nameserver_, false);
     if (!connected) return connected.error();
     socket_ = *std::move(connected);
   }
@@ -57,7 +57,7 @@ Result<LocalNames::Names> LocalNames::look() {
   if (network_ && network_->binding().revoked()) network_.reset();
   if (!network_) {
     ImportOptions options;
-    options.nameserver = sockets_.front();
+    options.nameserver = nameserver_;
     options.call_timeout = kLocalPatience;
     auto network = netpath::NetworkPath::Client::import(shim::kNetworkName, options);
     if (!network) return network.code() == Errc::name_unknown ? no_network() : network.error();

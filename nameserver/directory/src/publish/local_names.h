@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "etcd/published_name.h"
@@ -27,7 +28,8 @@ class LocalNames {
     bool cut = false;  ///< There are more than kMost.
   };
 
-  explicit LocalNames(const std::string& nameserver) : sockets_(shim::nameserver_sockets(nameserver)) {}
+  /// `nameserver`: the socket of lrpcd. If it is empty, each connection goes to the first one that answers.
+  explicit LocalNames(std::string nameserver) : nameserver_(std::move(nameserver)) {}
 
   /// Asks lrpcd and lrpc-netd. Blocks at most some 10 s for each, usually far below a millisecond. Errors:
   /// no_nameserver, remote_unavailable (no lrpc-netd), not_permitted (lrpc-netd does not serve this user), timed_out,
@@ -38,7 +40,7 @@ class LocalNames {
   Status list(std::vector<shim::ListedName>& names);
   Result<shim::Listed> page(const std::string& after);
 
-  std::vector<std::string> sockets_;  ///< Of lrpcd: where to look, and after the first connection only that one.
+  const std::string nameserver_;
   UniqueFd socket_;
   std::optional<netpath::NetworkPath::Client> network_;
 };
