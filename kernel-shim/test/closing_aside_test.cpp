@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
@@ -290,10 +289,7 @@ TEST(Nursery, that_lacked_memory_for_its_table_tries_again) {
   bool filtered = false;
   bool began = false;
   std::thread([&] {
-    filtered = testing_lrpc::filter_this_thread(std::array<sock_filter, 4>{
-        {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
-         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+    filtered = testing_lrpc::refuse_calls(SYS_close_range, ENOMEM);
     began = nursery.start(body, nullptr);
   }).join();
   if (!filtered) GTEST_SKIP() << "no filters of seccomp can be set";

@@ -3,21 +3,26 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "refused_calls.h"
 
 namespace lrpc::shim {
 namespace {
@@ -193,6 +198,22 @@ TEST(NameserverSockets, without_a_descriptor_the_error_is_of_the_system) {
                                  if (::setrlimit(RLIMIT_NOFILE, &none) != 0) ::_exit(0xfe);
                                }),
             static_cast<int>(Errc::system_error));
+}
+
+TEST(NameserverSockets, for_which_memory_or_descriptors_lack_are_not_said_to_be_absent) {
+  for (const int lacking : {ENOMEM, ENFILE, ENOBUFS}) {
+    bool refused = false;
+    Result<UniqueFd> socket = Errc::no_nameserver;
+    std::vector<std::string> sockets{"/tmp/users-own", "/tmp/the-systems"};
+    std::thread([&] {
+      refused = testing_lrpc::refuse_calls(SYS_connect, static_cast<std::uint32_t>(lacking));
+      socket = connect_first_of(sockets);
+    }).join();
+    if (!refused) GTEST_SKIP() << "no filters of seccomp can be set";
+    EXPECT_EQ(socket.code(), Errc::system_error);
+    EXPECT_EQ(socket.error().message(), system_error("connect to /tmp/users-own", lacking).message());
+    EXPECT_EQ(sockets.size(), 2U);
+  }
 }
 
 }  // namespace

@@ -34,6 +34,14 @@ template <std::size_t N>
   return set_filter(code, 0) == 0;
 }
 
+/// From now on this system call fails so.
+[[nodiscard]] inline bool refuse_calls(std::uint32_t number, std::uint32_t err) {
+  return filter_this_thread(std::array<sock_filter, 4>{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+                                                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
+                                                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+}
+
 /// Makes the kernel look like one without SO_PASSRIGHTS (before Linux 6.16).
 [[nodiscard]] inline bool forget_pass_rights() {
   constexpr std::uint32_t kPassRights = 83;

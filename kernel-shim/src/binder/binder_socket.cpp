@@ -22,6 +22,7 @@
 #include "control_message.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
+#include "lrpc/detail/shim/system/lack.h"
 #include "take_in.h"
 
 namespace lrpc::shim {
@@ -101,6 +102,11 @@ std::string why_not(int err) {
   }
 }
 
+/// Why there is no connection to `path`, after connect(2) has failed with `err`.
+Error not_connected(const std::string& path, int err) {
+  return is_lack(err) ? system_error("connect to " + path, err) : Error{Errc::no_nameserver, {}};
+}
+
 /// Connects to one path; on failure `err` is the errno. A nameserver that does not accept within 5 s (without `wait`:
 /// at once) counts as absent.
 Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
@@ -129,7 +135,7 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
     ::ioctl(socket.get(), FIONBIO, &blocking);
     return socket;
   }
-  if (err != EAGAIN || !wait) return Errc::no_nameserver;
+  if (err != EAGAIN || !wait) return not_connected(path, err);
   ::ioctl(socket.get(), FIONBIO, &blocking);
   const auto until = Clock::now() + 5s;
   do {  // signals do not extend the 5 s
@@ -138,7 +144,7 @@ Result<UniqueFd> connect_to(const std::string& path, bool wait, int& err) {
     set_bound(0us);
     return socket;
   } while (err == EINTR);
-  return Errc::no_nameserver;
+  return not_connected(path, err);
 }
 
 std::string_view environment(const char* name) noexcept {

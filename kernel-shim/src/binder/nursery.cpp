@@ -11,6 +11,7 @@
 
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/detail/shim/system/handover.h"
+#include "lrpc/detail/shim/system/lack.h"
 
 namespace lrpc::shim {
 namespace {
@@ -21,16 +22,13 @@ constexpr std::size_t kStack = 256 * 1024;
 /// delays their last close. Only a program to which a stranger sends something needs a nursery.
 constexpr std::chrono::milliseconds kNurseryTime{200};
 
-/// Whether a system call that has failed with `err` may succeed later.
-constexpr bool may_pass(int err) noexcept { return err == EMFILE || err == ENFILE || err == ENOMEM; }
-
 /// Whether a thread apart can copy descriptors from the process's table, or only lacks something for that now.
 bool can_fetch() noexcept {
   if (has_thread_sanitizer()) return false;  // it confuses the numbers of different tables
   const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  if (!self) return may_pass(errno);
+  if (!self) return is_lack(errno);
   const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
-  return copy || may_pass(errno);
+  return copy || is_lack(errno);
 }
 
 /// Gives the calling thread an empty table: 0 or an errno.
@@ -71,7 +69,7 @@ bool Nursery::start(Thread::Body body, void* argument) {
 void Nursery::run() {
   const int err = empty_table();
   std::unique_lock lock(mutex_);
-  state_ = err == 0 ? State::ready : may_pass(err) ? State::none : State::refused;
+  state_ = err == 0 ? State::ready : is_lack(err) ? State::none : State::refused;
   changed_.notify_all();
   if (err != 0) return;
   for (;;) {

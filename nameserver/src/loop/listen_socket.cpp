@@ -17,6 +17,7 @@
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/directory_of.h"
+#include "lrpc/detail/shim/system/lack.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -225,7 +226,7 @@ ListenSocket::~ListenSocket() {
     const bool known = accepted && ::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
     const shim::PeerSocket turned_away(std::move(accepted), made_, known ? shim::Stranger{who.uid} : shim::Stranger{});
   }
-  if (err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS) shim::close_aside(std::move(socket_), {});
+  if (shim::is_lack(err)) shim::close_aside(std::move(socket_), {});
 }
 
 }  // namespace lrpc::nameserver

@@ -8,13 +8,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lrpc/detail/shim/system/lack.h"
+
 namespace lrpc::netpath {
 namespace {
 
 /// Why getaddrinfo(3) has failed with `err`, and errno with it.
 Error not_found(const std::string& host, int err) {
   const int error = err == EAI_SYSTEM ? errno : 0;
-  if (err == EAI_MEMORY || error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
+  if (err == EAI_MEMORY || shim::is_lack(error))
     return {Errc::limit_reached, "host '" + host + "' cannot be looked up, for this machine's network domain is at a " +
                                      "limit of its own: " + std::strerror(error != 0 ? error : ENOMEM)};
   return {Errc::remote_unavailable, "no IPv4 address is known for host '" + host +

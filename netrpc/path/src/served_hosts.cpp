@@ -9,6 +9,7 @@
 
 #include "astack_patience.h"
 #include "lrpc/detail/server/run.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/call/call_word.h"
 #include "lrpc/detail/shim/most_of_one.h"
 
@@ -39,7 +40,9 @@ std::size_t put(std::string_view message, std::span<std::byte> reply) noexcept {
 Error for_strangers(Error error) {
   const bool meant = error.code == Errc::not_permitted || error.code == Errc::interface_mismatch ||
                      error.code == Errc::version_mismatch || error.code == Errc::hash_mismatch;
-  return meant ? std::move(error) : Error{error.code, std::string(describe(error.code))};
+  if (meant) return error;
+  const Errc code = shim::code_for_peer(error.code);
+  return {code, std::string(describe(code))};
 }
 
 }  // namespace

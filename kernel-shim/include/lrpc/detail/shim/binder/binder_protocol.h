@@ -324,9 +324,10 @@ inline constexpr const char* kWhereSocketsAre =
 /// The nameserver sockets to try, in order: only $LRPC_SOCKET if set; otherwise $XDG_RUNTIME_DIR/lrpc/lrpcd.sock (if
 /// set) and kSystemSocket. `given`: if it is not empty, only that one.
 std::vector<std::string> nameserver_sockets(std::string_view given = {});
-/// Connects to the first that answers. Error: no_nameserver; the text says which were tried, why each failed, and how
-/// to start one. Waits 5 s for a nameserver with a full queue, and not at all without `wait`; then that one counts as
-/// absent.
+/// Connects to the first that answers. Errors: no_nameserver; the text says which were tried, why each failed, and how
+/// to start one. system_error: descriptors or memory lack for a connection; then the next one is not tried, because
+/// this one may be there. Waits 5 s for a nameserver with a full queue, and not at all without `wait`; then that one
+/// counts as absent.
 Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true);
 /// The same for these sockets, not empty. From then on only the one that has answered is in `sockets`: a program whose
 /// nameserver is being restarted must not go on with another one, which knows other names and is for other users.
