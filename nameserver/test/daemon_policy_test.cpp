@@ -5,13 +5,17 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
+#include <thread>
 
 #include "daemon/policy_reader.h"
+#include "refused_calls.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -88,6 +92,21 @@ TEST(PolicyReader, reads_where_there_is_no_dev_null) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoChroot) GTEST_SKIP() << "this process cannot change its root";
   EXPECT_EQ(status, 0);
+}
+
+TEST(PolicyReader, that_cannot_be_asked_for_want_of_memory_is_not_said_to_be_gone) {
+  auto reader = PolicyReader::start("/nowhere");
+  ASSERT_TRUE(reader) << reader.error().message();
+  bool refused = false;
+  Status asked;
+  std::thread([&] {
+    refused = testing_lrpc::refuse_calls(SYS_write, ENOBUFS);
+    asked = reader->ask();
+  }).join();
+  if (!refused) GTEST_SKIP() << "no filters of seccomp can be set";
+  EXPECT_EQ(asked.code(), Errc::system_error);
+  EXPECT_EQ(asked.error().message().find("send SIGHUP again: "), 0U) << asked.error().message();
+  EXPECT_TRUE(reader->ask());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lrpc/detail/shim/system/daemon_descriptors.h"
+#include "lrpc/detail/shim/system/lack.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -82,7 +83,9 @@ Result<PolicyReader> PolicyReader::start(const std::string& path) {
 Status PolicyReader::ask() {
   // If the queue is full, requests are pending already.
   if (::write(socket_.get(), "?", 1) == 1 || errno == EAGAIN) return {};
-  return gone();
+  const int err = errno;
+  return shim::is_lack(err) ? system_error("send SIGHUP again: the process that reads the policy cannot be asked", err)
+                            : gone();
 }
 
 Result<std::optional<PolicySource>> PolicyReader::take() {

@@ -20,8 +20,8 @@ class PolicyReader {
   PolicyReader(PolicyReader&&) noexcept = default;
   PolicyReader& operator=(PolicyReader&&) = delete;
 
-  /// Asks for the file as it is now. Several requests before the answer may get only one answer. Error: peer_gone, if
-  /// no answer will ever come.
+  /// Asks for the file as it is now. Several requests before the answer may get only one answer. Errors: peer_gone, if
+  /// no answer will ever come; system_error, if there is no memory for the request.
   Status ask();
   /// Readable when there is something to take().
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
