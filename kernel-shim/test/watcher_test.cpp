@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -12,12 +14,14 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "eventually.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "refused_calls.h"
 
 namespace lrpc::shim {
 namespace {
@@ -92,6 +96,21 @@ TEST(Watcher, can_be_used_by_what_a_watch_held_that_cannot_be_had) {
   Watcher watcher("test");
   EXPECT_FALSE(watcher.watch(-1, [held = posts_when_it_goes(watcher, posted)](Watcher::Event) {}));
   posted.get_future().get();
+}
+
+TEST(Watcher, names_the_limit_of_the_kernel_on_watched_descriptors) {
+  const UniqueFd event(eventfd(0, EFD_CLOEXEC));
+  Watcher watcher("test");
+  ASSERT_TRUE(watcher.start());
+  bool refused = false;
+  Result<Watcher::Id> id = Errc::timed_out;
+  std::thread([&] {
+    refused = testing_lrpc::refuse_calls(SYS_epoll_ctl, ENOSPC);
+    id = watcher.watch(event.get(), [](Watcher::Event) {});
+  }).join();
+  if (!refused) GTEST_SKIP() << "no filters of seccomp can be set";
+  EXPECT_EQ(id.code(), Errc::system_error);
+  EXPECT_NE(id.error().text.find("fs.epoll.max_user_watches"), std::string::npos) << id.error().text;
 }
 
 TEST(Watcher, reports_an_end_before_the_news_that_came_after_it) {

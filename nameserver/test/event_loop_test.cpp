@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "refused_calls.h"
 #include "test_peer.h"
 
 namespace lrpc::nameserver {
@@ -364,6 +365,22 @@ TEST(EventLoopChoice, where_io_uring_is_refused_automatic_is_epoll_and_the_deman
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "seccomp filters cannot be installed here";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(EventLoopChoice, epoll_names_the_limit_of_the_kernel_on_watched_descriptors) {
+  auto loop = EventLoop::create(Backend::epoll);
+  ASSERT_TRUE(loop) << loop.error().message();
+  const auto pair = shim::make_socket_pair();
+  ASSERT_TRUE(pair);
+  bool refused = false;
+  Result<EventLoop::WatchId> watched = Errc::timed_out;
+  std::thread([&] {
+    refused = testing_lrpc::refuse_calls(SYS_epoll_ctl, ENOSPC);
+    watched = (*loop)->watch(pair->first.get(), {.readable = true}, [](Readiness) {});
+  }).join();
+  if (!refused) GTEST_SKIP() << "seccomp filters cannot be installed here";
+  EXPECT_EQ(watched.code(), Errc::system_error);
+  EXPECT_NE(watched.error().text.find("fs.epoll.max_user_watches"), std::string::npos) << watched.error().text;
 }
 
 LRPC_ON_BOTH_BACKENDS(EventLoops);

@@ -21,6 +21,7 @@
 
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/detail/shim/system/fork.h"
+#include "lrpc/detail/shim/system/lack.h"
 #include "lrpc/detail/shim/system/thread.h"
 #include "lrpc/detail/shim/turns.h"
 
@@ -107,7 +108,7 @@ Status Watcher::Impl::start_locked() {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kWakeupId;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event) != 0) return system_error("epoll_ctl", errno);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &event) != 0) return epoll_ctl_error(errno);
   return thread_.start<&Impl::run>({.name = name_.c_str()}, this);
 }
 
@@ -272,7 +273,7 @@ Result<Watcher::Id> Watcher::watch(int fd, Callback callback, User user, For wha
   if (err != 0) {
     if (const auto found = impl_->watches_.find(id); found != impl_->watches_.end()) impl_->remove_locked(found);
     keep_in_fork_children(fd);
-    return system_error("epoll_ctl", err);
+    return epoll_ctl_error(err);
   }
   return id;
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "event_loop.h"
+#include "lrpc/detail/shim/system/lack.h"
 
 namespace lrpc::nameserver {
 namespace {
@@ -56,7 +57,7 @@ class EpollLoop final : public EventLoop {
     if (watch.interest.readable) event.events |= EPOLLIN;
     if (watch.interest.writable) event.events |= EPOLLOUT;
     event.data.u64 = id;
-    if (::epoll_ctl(epoll_.get(), operation, watch.fd, &event) != 0) return system_error("epoll_ctl", errno);
+    if (::epoll_ctl(epoll_.get(), operation, watch.fd, &event) != 0) return shim::epoll_ctl_error(errno);
     return {};
   }
 
