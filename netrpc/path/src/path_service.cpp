@@ -112,8 +112,9 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   const std::string at = "host '" + host.str() + "'";
   const uid_t user = context.caller().uid;
   if (const std::lock_guard lock(mutex_); !vain_.may_ask(user, *address, options_.now()))
-    return raise(refusal({Errc::limit_reached,
-                          "this user has asked as many hosts in vain as it may lately: they are silent or refuse"}));
+    return raise(refusal(
+        {Errc::limit_reached,
+         "this user has recently asked too many hosts that did not answer or refused: try again in some minutes"}));
   const Status met = agree_with(*address, at, needed, kAgreePatience);
   if (!met) return raise(refusal(met.error()));
   // The path exists before the other host binds: if memory runs out afterwards, the path's end tells that host.

@@ -173,7 +173,7 @@ TEST_F(Groups, a_binding_to_one_host_has_no_members_to_ask) {
   ASSERT_TRUE(client);
   const auto asked = client->all().Add(1, 2);
   EXPECT_EQ(asked.code(), Errc::not_supported);
-  EXPECT_EQ(asked.error().text, "not supported here: all() asks the members of a group, import NAME@GROUP");
+  EXPECT_EQ(asked.error().text, "not supported here: all() needs a binding to a group: import NAME@GROUP");
   auto local = Replica::Client::import("files", {.nameserver = members_[0].host->socket()});
   ASSERT_TRUE(local);
   const auto locally = local->all().Add(1, 2);

@@ -122,7 +122,7 @@ template <class P, class... Passed>
 
 /// Why all() cannot be used on a binding.
 [[nodiscard]] inline detail::Failure not_to_a_group() noexcept {
-  return refused(Errc::not_supported, "all() asks the members of a group, import NAME@GROUP");
+  return refused(Errc::not_supported, "all() needs a binding to a group: import NAME@GROUP");
 }
 
 /// A call to all members of a group, from its arguments to their answers. Blocks and ends as invoke(). Errors: those of
