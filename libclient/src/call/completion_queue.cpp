@@ -70,12 +70,12 @@ bool CompletionQueue::Watched::look() const noexcept {
 
 Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void()> then) {
   if (inert()) return Error{Errc::not_supported, "a fork child has no completion queue of its parent's"};
-  if (!call.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
-  if (call.queue_ != nullptr && call.queue_ != &link_) call.stop_watching();  // a call has one queue: the last
-  (void)call.execute_here();
   // A remote call has returned when the call to the network domain that carries it has returned.
   const client::PendingCall& rung =
-      call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
+      call.taken() && call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
+  if (!rung.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
+  if (call.queue_ != nullptr && call.queue_ != &link_) call.stop_watching();  // a call has one queue: the last
+  (void)call.execute_here();
   const shim::LinkageRecord& limits = *rung.linkage_;
   Watched watched{.binding = rung.binding_,
                   .linkage = rung.linkage_,

@@ -105,10 +105,14 @@ class NetworkedPath final : public RemotePath {
   }
 
   Errc start(std::uint16_t procedure, LinkageRecord& linkage) noexcept override {
-    if (!carries(procedure)) return Errc::not_supported;
+    Slot& slot = slot_of(linkage);
+    if (!carries(procedure)) {  // finish() refuses it: the call keeps the A-stack, where the text lies
+      slot.procedure = procedure;
+      slot.started.emplace(Errc::not_supported);
+      return Errc::ok;
+    }
     const auto image = packed(procedure, linkage);
     if (!image) return Errc::call_failed;
-    Slot& slot = slot_of(linkage);
     slot.results = Buffer(results_of(linkage));
     auto started = inner_.start().Call(bound_.path, procedure, limit_ms(), *image, slot.results);
     if (const auto& call = detail::StubAccess::call(started); !call.taken()) return for_caller(call.error());
@@ -121,6 +125,10 @@ class NetworkedPath final : public RemotePath {
   }
   std::uint16_t finish(LinkageRecord& linkage) noexcept override {
     Slot& slot = slot_of(linkage);
+    if (!carries(slot.procedure)) {
+      slot.started.reset();
+      return refuse(slot.procedure, linkage);
+    }
     if (owner_->revoked() && !slot.started->ready()) {  // ready() was true for this reason: do not wait
       slot.started.reset();
       return failed(Errc::call_failed);

@@ -3,12 +3,14 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "group_fixture.h"
+#include "lrpc/client.h"
 #include "network_path.client.h"
 
 namespace testing_netpath {
@@ -24,7 +26,15 @@ TEST_F(Groups, refuse_calls_with_handles_and_send_nothing) {
   EXPECT_EQ(begun.error().text, "handles do not go to groups, import from one host: procedure Replica.Begin");
   EXPECT_EQ(client->Count(Replica::Tally{1}).code(), Errc::not_supported);
   EXPECT_EQ(client->Forget(Replica::Tally{1}).code(), Errc::not_supported);
-  EXPECT_EQ(client->start().Begin(1).finish().code(), Errc::not_supported);
+  auto started = client->start().Begin(1);
+  EXPECT_TRUE(started.ready() && started.wait_for(std::chrono::nanoseconds(0)));
+  const auto queue = lrpc::CompletionQueue::create();
+  ASSERT_TRUE(queue);
+  EXPECT_EQ((*queue)->watch(started).code(), Errc::invalid_argument);
+  const auto begun_later = started.finish();
+  EXPECT_EQ(begun_later.code(), Errc::not_supported);
+  EXPECT_EQ(begun_later.error().text, begun.error().text);
+  (void)client->start().Begin(1);
   EXPECT_EQ(client->start().Count(Replica::Tally{1}).finish().code(), Errc::not_supported);
   EXPECT_EQ(sent, 0);
   EXPECT_EQ(*client->Add(40, 2), 42) << "the others go on";

@@ -68,10 +68,11 @@ class RemotePath {
   [[nodiscard]] virtual std::uint16_t put_reply(std::uint16_t procedure, shim::LinkageRecord& linkage,
                                                 std::uint16_t status, std::span<const std::byte> image) noexcept = 0;
 
-  /// Starts a call. Returns ok, or why no call was started.
+  /// Starts a call. Returns ok, or why no call was started. A call that the path cannot carry counts as started, and is
+  /// ready at once: finish() refuses it as call() does.
   [[nodiscard]] virtual Errc start(std::uint16_t procedure, shim::LinkageRecord& linkage) noexcept = 0;
-  /// The call to the network domain that carries a started call. This object owns it. Precondition: started, not
-  /// finished.
+  /// The call to the network domain that carries a started call; none is taken() for one that the path cannot carry.
+  /// This object owns it. Precondition: started, not finished.
   [[nodiscard]] virtual PendingCall& started(const shim::LinkageRecord& linkage) noexcept = 0;
   /// Ends a started call as call() does; drop() abandons it instead.
   [[nodiscard]] virtual std::uint16_t finish(shim::LinkageRecord& linkage) noexcept = 0;
