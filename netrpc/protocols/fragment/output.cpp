@@ -42,12 +42,13 @@ Errc FragmentSession::push(Message message) noexcept {
   return outcome != Errc::message_too_long ? outcome : push_shrunk(std::move(whole));
 }
 
-/// If the layer below carries less without cutting than before, cuts `message` smaller.
+/// If the layer below carries less without cutting than before, cuts `message` smaller. If no copy of it was kept
+/// (`message` is not allocated()), it is lost, but it is not too long: the next push cuts it smaller.
 Errc FragmentSession::push_shrunk(Message message) noexcept {
   const std::size_t before = fragment_size_;
   learn_fragment_size();
-  if (fragment_size_ >= before || !message.allocated()) return Errc::message_too_long;
-  return push_large(std::move(message));
+  if (fragment_size_ >= before) return Errc::message_too_long;
+  return message.allocated() ? push_large(std::move(message)) : Errc::limit_reached;
 }
 
 Errc FragmentSession::push_large(Message message) noexcept {
@@ -75,7 +76,7 @@ Errc FragmentSession::push_large(Message message) noexcept {
       all_of_it = copy->message.share();
       fragments().discard(*copy);
     }
-    return outcome == Errc::message_too_long && i == 0 ? push_shrunk(std::move(all_of_it)) : outcome;
+    return outcome == Errc::message_too_long ? push_shrunk(std::move(all_of_it)) : outcome;
   }
   return Errc::ok;
 }

@@ -349,5 +349,16 @@ TEST_F(Fragment, a_link_that_has_shrunk_is_noticed_and_the_message_cut_smaller) 
   }
 }
 
+TEST_F(Fragment, a_message_of_which_no_copy_is_kept_is_not_too_long_where_a_link_has_shrunk) {
+  FragmentHost a(net[0], {.saved = 0}), b(net[1]);
+  b.enable();
+  const SessionRef session = open(a, 1);
+  static_cast<SimEthernet&>(net[0].ethernet()).set_mtu(1400);
+  EXPECT_EQ(push(a, session, text(5000)), Errc::limit_reached) << "sent again, it arrives";
+  EXPECT_EQ(push(a, session, text(5000)), Errc::ok);
+  net.world.run_for(10ms);
+  EXPECT_EQ(b.sink->received, std::vector<std::string>{text(5000)});
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc
