@@ -60,7 +60,10 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
     return session.finish(SelectHeader::kLoop, Message(host().pool()));
   }
   Result<ChannelPool*> pool = pools().to(route->second);
-  if (!pool) return session.finish(SelectHeader::kUnreachable, Message(host().pool()));
+  if (!pool) {
+    const bool busy = pool.code() == Errc::limit_reached;
+    return session.finish(busy ? SelectHeader::kBusy : SelectHeader::kUnreachable, Message(host().pool()));
+  }
   const SelectHeader onwards{SelectHeader::kRequest, header.command, static_cast<std::uint8_t>(header.status + 1)};
   const HostKey next{host().hash_seed(), route->second};
   const std::size_t bytes = request.footprint();

@@ -152,7 +152,9 @@ void SelectProtocol::call_demux(Session& lower, Message request) noexcept {
   if (session == nullptr) [[unlikely]] {
     ++counted.refused;
     request.clear();
-    return lower.reply(Message(host().pool()));
+    Message busy(host().pool());  // without memory for its header: the call has failed
+    (void)push_header(SelectHeader{SelectHeader::kReply, header.command, SelectHeader::kBusy}, busy);
+    return lower.reply(std::move(busy));
   }
   const SessionRef keep(session);
   if (server == nullptr) [[unlikely]]

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "fake_calls.h"
 #include "netrpc/protocols/select/test/select_hosts.h"
 
 namespace lrpc::netrpc {
@@ -151,6 +152,21 @@ TEST(ForwardingSelectTest, requests_for_a_slow_host_leave_buffers_and_channels_f
   net.call(0, slow, again, large);
   net.world.run_for(100ms);
   EXPECT_EQ(again.reply, large);
+}
+
+TEST(ForwardingSelectTest, a_host_to_which_there_is_no_free_channel_is_not_said_to_be_unreachable) {
+  PacketWire wire(1);
+  test::FakeCalls calls(wire[0].host);
+  ForwardingSelectOptions options;
+  options.routes[7] = PacketWire::address(1);
+  const auto select = make_forwarding_select(wire[0].host, "select", calls, options);
+  ASSERT_TRUE(select);
+  for (const Errc refusal : {Errc::limit_reached, Errc::host_unreachable}) {
+    calls.refuses = refusal;
+    calls.arrive(std::string("\1\0\7\0data", 8));
+    const char status = refusal == Errc::limit_reached ? '\2' : '\4';
+    EXPECT_EQ(calls.replies.back(), std::string("\2\0\7", 3) + status);
+  }
 }
 
 TEST(ForwardingSelectTest, a_client_that_has_gone_meanwhile_is_not_answered) {
