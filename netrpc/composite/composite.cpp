@@ -197,12 +197,14 @@ Result<SessionRef> Framework::open(Protocol& high, const ParticipantSet& partici
   if (style_ == CallStyle::none || !Groups::is_group(participants.remote.host))
     return TransparentProtocol::open(high, participants);
   const SessionRef made(new GroupSession(*this, high, participants));
-  const auto members = static_cast<GroupSession&>(*made).members();
+  auto& group = static_cast<GroupSession&>(*made);
+  const auto members = group.members();
   if (std::ranges::any_of(members, [](const SessionRef& one) { return bool(one); })) return made;
-  return Error{Errc::host_unreachable,
-               fmt::format("{}: {} in the group {}", name(),
-                           members.empty() ? "this host knows nobody" : "no member is to be reached",
-                           to_string(participants.remote.host))};
+  const std::string called = to_string(participants.remote.host);
+  if (members.empty())
+    return Error{Errc::host_unreachable, fmt::format("{}: this host knows nobody in the group {}", name(), called)};
+  const Error& why = group.why_none();
+  return Error{why.code, fmt::format("{}: no session to a member of the group {}: {}", name(), called, why.message())};
 }
 
 Errc Framework::push_through(Session& session, Message message) noexcept {

@@ -9,28 +9,26 @@
 
 namespace lrpc::netrpc::composite {
 
-namespace {
-
-/// The smallest of the members' sizes.
+/// The smallest of the members' sizes. Fails if none says its size.
 template <class Size>
-Errc least(std::span<const SessionRef> members, Size& size) noexcept {
+Errc GroupSession::least(Size& size) noexcept {
   Errc outcome = Errc::host_unreachable;
-  for (const SessionRef& member : members) {
+  const std::span<const SessionRef> all = members();
+  for (std::size_t i = 0; i < all.size(); ++i) {
     Size one;
-    if (!member || control::ask(*member, one) != Errc::ok) continue;
-    size.size = outcome == Errc::ok ? std::min(size.size, one.size) : one.size;
-    outcome = Errc::ok;
+    const Errc answer = all[i] ? control::ask(*all[i], one) : why_not(i).code;
+    if (answer == Errc::ok) size.size = outcome == Errc::ok ? std::min(size.size, one.size) : one.size;
+    if (outcome != Errc::ok) outcome = answer;
   }
   return outcome;
 }
-
-}  // namespace
 
 GroupSession::GroupSession(Framework& framework, Protocol& high, const ParticipantSet& participants)
     : Session(framework, high, participants), framework_(framework) {
   const auto hosts = framework.host().groups().members(participants.remote.host);
   hosts_.assign(hosts.begin(), hosts.end());
   members_.resize(hosts_.size());
+  why_not_.resize(hosts_.size());
 }
 
 std::span<const SessionRef> GroupSession::members() noexcept {
@@ -38,11 +36,20 @@ std::span<const SessionRef> GroupSession::members() noexcept {
     if (members_[i]) continue;
     ParticipantSet one = participants();
     one.remote.host = hosts_[i];
-    attempt([&] {  // without memory, the next call tries again
-      if (auto opened = framework_.TransparentProtocol::open(high(), one)) members_[i] = *std::move(opened);
+    const bool had_memory = attempt([&] {
+      auto opened = framework_.TransparentProtocol::open(high(), one);
+      why_not_[i] = opened ? Error() : opened.error();
+      if (opened) members_[i] = *std::move(opened);
     });
+    if (!had_memory) why_not_[i] = Error{Errc::limit_reached, {}};
   }
   return members_;
+}
+
+const Error& GroupSession::why_none() const noexcept {
+  const auto lacks = [](const Error& one) { return one.code != Errc::host_unreachable; };
+  const auto found = std::ranges::find_if(why_not_, lacks);
+  return found != why_not_.end() ? *found : why_not_.front();
 }
 
 Errc GroupSession::push(Message message) noexcept {
@@ -58,8 +65,8 @@ void GroupSession::call(Message request, Transaction& transaction, Duration time
 void GroupSession::cancel(Transaction& transaction) noexcept { framework_.cancel(transaction); }
 
 Errc GroupSession::control(control::Request& request) noexcept {
-  if (auto* const largest = std::get_if<control::MaximumMessage>(&request)) return least(members(), *largest);
-  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) return least(members(), *best);
+  if (auto* const largest = std::get_if<control::MaximumMessage>(&request)) return least(*largest);
+  if (auto* const best = std::get_if<control::OptimumMessage>(&request)) return least(*best);
   if (auto* const known = std::get_if<control::Authenticated>(&request)) {
     for (const SessionRef& member : members()) {
       control::Authenticated one;

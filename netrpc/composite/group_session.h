@@ -18,6 +18,11 @@ class GroupSession final : public Session {
   /// The sessions to the members, opened if need be. Null: this one could not be opened; the next call of members()
   /// tries again. Valid as long as this lives.
   [[nodiscard]] std::span<const SessionRef> members() noexcept;
+  /// Why a member was null when members() was called last. limit_reached without a text: this host has no memory.
+  [[nodiscard]] const Error& why_not(std::size_t member) const noexcept { return why_not_[member]; }
+  /// The same for a group in which all are null: what this host lacks, if that is the reason of any. Precondition: the
+  /// group has members.
+  [[nodiscard]] const Error& why_none() const noexcept;
   [[nodiscard]] HostAddress host(std::size_t member) const noexcept { return hosts_[member]; }
 
   [[nodiscard]] Errc push(Message message) noexcept override;
@@ -28,8 +33,12 @@ class GroupSession final : public Session {
   [[nodiscard]] Errc control(control::Request& request) noexcept override;
 
  private:
+  template <class Size>
+  [[nodiscard]] Errc least(Size& size) noexcept;
+
   Framework& framework_;
   std::vector<SessionRef> members_;
+  std::vector<Error> why_not_;
   std::vector<HostAddress> hosts_;
 };
 

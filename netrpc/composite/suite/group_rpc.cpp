@@ -56,7 +56,7 @@ class GroupRpc final : public MicroProtocol {
     std::size_t sent = 0;
     Errc why = Errc::host_unreachable;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const Errc outcome = members[i] ? send(entering, members[i], call) : Errc::host_unreachable;
+      const Errc outcome = members[i] ? send(entering, members[i], call) : group->why_not(i).code;
       if (outcome == Errc::ok) {
         ++sent;
         continue;

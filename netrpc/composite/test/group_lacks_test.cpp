@@ -1,0 +1,76 @@
+// A group whose members this host cannot open, because it lacks descriptors or memory.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "netrpc/composite/test/several.h"
+#include "transparent_layer.h"
+
+namespace lrpc::netrpc::composite {
+namespace {
+
+/// Opens no session, to any host or to one, as on a host that lacks something.
+class Lacking final : public TransparentProtocol {
+ public:
+  Lacking(Host& host, Protocol& below) : TransparentProtocol(host, "lacking", below) {}
+  Result<SessionRef> open(Protocol& high, const ParticipantSet& participants) override {
+    if (lacks == Lacks::nothing || (only.known() && participants.remote.host != only))
+      return TransparentProtocol::open(high, participants);
+    if (lacks == Lacks::memory) throw std::bad_alloc();
+    return Error{Errc::limit_reached, "no descriptor is left"};
+  }
+  enum class Lacks : std::uint8_t { nothing, descriptors, memory };
+  Lacks lacks = Lacks::nothing;
+  HostAddress only;  ///< Not known: any host.
+};
+
+std::vector<Part> calls_to_all() { return {part(grpc_kind()), part(sync_kind()), part(all_accept_kind())}; }
+
+/// A group of two, over Lacking at the client.
+struct LackingClient {
+  Lacking* below = nullptr;
+  Several group{2, calls_to_all, {}, 0, [this](SimHost& host) -> Protocol& {
+                  Lacking& made = host.add<Lacking>(host.ip());
+                  if (host.index() == 0) below = &made;
+                  return made;
+                }};
+  [[nodiscard]] Result<SessionRef> open() {
+    const Shepherd inside(group.net[0].monitor());
+    return group.layers[0]->open(*group.client, Several::to_group());
+  }
+};
+
+TEST(GroupRpc, members_are_not_said_to_be_unreachable_if_this_host_lacks_something) {
+  LackingClient client;
+  client.below->lacks = Lacking::Lacks::descriptors;
+  const auto refused = client.open();
+  EXPECT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().text.find("no descriptor is left"), std::string::npos) << refused.error().text;
+  client.below->lacks = Lacking::Lacks::memory;
+  EXPECT_EQ(client.open().code(), Errc::limit_reached);
+}
+
+TEST(GroupRpc, a_member_that_could_not_be_asked_has_failed_for_the_true_reason) {
+  LackingClient client;
+  client.below->lacks = Lacking::Lacks::descriptors;
+  client.below->only = client.group.net.address(2);
+  auto opened = client.open();
+  ASSERT_TRUE(opened) << opened.error().message();
+  {
+    const Shepherd inside(client.group.net[0].monitor());
+    client.group.session = *std::move(opened);
+  }
+  GroupOutcome one;
+  client.group.call("hello", one);
+  client.group.run();
+  EXPECT_EQ(one.outcome, Errc::ok);
+  EXPECT_EQ(one.said, (std::map<std::string, std::string>{{"10.0.0.2", "10.0.0.2: hello"},
+                                                          {"10.0.0.3", failure(Errc::limit_reached)}}));
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc::composite
