@@ -75,6 +75,7 @@ void UringReceiver::close() noexcept {
   if (area_ring_ != nullptr) ::munmap(area_ring_, kAreas * sizeof(io_uring_buf));
   direct_.stop();
   row_ = 0;
+  in_table_ = 0;
   opened_ = doomed_ = kick_armed_ = watches_ = false;
   timer_.reset();
   areas_ = nullptr;
@@ -107,9 +108,16 @@ io_uring_sqe* UringReceiver::next_entry() noexcept {
 
 /// Names the file by its place in the ring's table: this saves the kernel a look-up and a reference for each request.
 void UringReceiver::name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept {
-  const bool fixed = files_ && index < armed_.size() && index < kFiles && armed_[index] != 0;
+  const bool fixed = in_table(index);
   entry.fd = fixed ? static_cast<int>(index) : fd;
   if (fixed) entry.flags |= IOSQE_FIXED_FILE;
+}
+
+/// If that fails, perhaps for want of memory, the socket is named by its descriptor. Its place may be empty then.
+void UringReceiver::put_in_table(std::uint32_t index, int fd) noexcept {
+  if (!files_ || index >= kFiles) return;
+  in_table_ &= ~(std::uint64_t{1} << index);
+  if (::io_uring_register_files_update(&ring_, index, &fd, 1) == 1) in_table_ |= std::uint64_t{1} << index;
 }
 
 void UringReceiver::arm() noexcept {
@@ -134,7 +142,7 @@ bool UringReceiver::arm_socket(SocketId id, int fd) noexcept {
   io_uring_sqe* const entry = next_entry();
   if (entry == nullptr) return false;
   armed_[id.index] = id.generation;
-  if (files_ && id.index < kFiles) ::io_uring_register_files_update(&ring_, id.index, &fd, 1);
+  put_in_table(id.index, fd);
   ::io_uring_prep_recvmsg_multishot(entry, -1, &shape_, MSG_TRUNC);
   name_file(*entry, id.index, fd);
   entry->flags |= IOSQE_BUFFER_SELECT;

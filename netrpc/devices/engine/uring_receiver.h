@@ -38,7 +38,7 @@ class UringReceiver final : public Receiver {
  private:
   static constexpr unsigned kSubmissions = 128;
   static constexpr unsigned kCompletions = 1024;
-  static constexpr unsigned kFiles = 64;  ///< Sockets in the ring's table; more are named by their descriptors.
+  static constexpr unsigned kFiles = 64;  ///< Sockets in the ring's table; others are named by their descriptors.
   static constexpr unsigned kAreas = 32;
   /// The header that io_uring writes, the sender's address, the datagram; a multiple of the page size, so that an area
   /// for long datagrams costs one page until a long one comes.
@@ -66,6 +66,11 @@ class UringReceiver final : public Receiver {
     row_ = id.index == last_.index && id.generation == last_.generation ? row_ + 1 : 1;
     last_ = id;
   }
+  static_assert(kFiles <= 64, "in_table_ has a bit for each");
+  [[nodiscard]] bool in_table(std::uint32_t index) const noexcept {
+    return index < kFiles && (in_table_ >> index & 1) != 0;
+  }
+  void put_in_table(std::uint32_t index, int fd) noexcept;
   void name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept;
   [[nodiscard]] io_uring_sqe* next_entry() noexcept;
   void arm() noexcept;
@@ -89,7 +94,8 @@ class UringReceiver final : public Receiver {
   std::uint64_t turns_ = 0;         ///< Core::turns at the last receive().
   std::optional<Time> timer_;       ///< When the ring's one timer goes off; unset: it does not run.
   __kernel_timespec timer_time_{};  ///< In the timer's request.
-  bool files_ = false;              ///< The ring has a table of sockets.
+  bool files_ = false;              ///< The ring has a table of sockets,
+  std::uint64_t in_table_ = 0;      ///< and these are in it: a bit for each, by its index.
   std::atomic<bool> over_{false};
   shim::BackOff polling_;       ///< Skips polling after it has failed or has cost a time slice.
   DirectSocket direct_;         ///< Not armed in the ring while it is active.

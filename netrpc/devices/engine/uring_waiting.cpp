@@ -112,7 +112,7 @@ void UringReceiver::stop_direct() noexcept {
   if (!direct_.active()) return;
   row_ = 0;
   if (armed_[direct_.id().index] != direct_.id().generation) (void)arm_socket(direct_.id(), direct_.descriptor());
-  if (!files_ || direct_.id().index >= kFiles) ::io_uring_submit(&ring_);
+  if (!in_table(direct_.id().index)) ::io_uring_submit(&ring_);
   direct_.stop();
 }
 

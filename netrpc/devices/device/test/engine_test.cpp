@@ -1,10 +1,14 @@
 // Leader and followers: which thread receives, which takes over, and what idle threads cost.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/io_uring.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -13,6 +17,7 @@
 #include "engines.h"
 #include "eventually.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "refused_calls.h"
 #include "soft_limit.h"
 
 namespace lrpc::netrpc::test {
@@ -230,6 +235,27 @@ TEST_P(Engines, a_thread_that_leads_for_the_first_time_without_a_free_descriptor
   few.reset();
   EXPECT_EQ(failed, 0);
   EXPECT_LE(a_->engine().statistics().waits - waits, 100U) << "it spins";
+}
+
+TEST_P(Engines, a_ring_whose_table_takes_no_socket_carries_messages) {
+  const auto refuse = [] {
+    return testing_lrpc::filter_this_thread(std::array<sock_filter, 6>{
+        {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 0, 3),
+         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 8),
+         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IORING_REGISTER_FILES_UPDATE, 0, 1),
+         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+  };
+  b_->start(1);
+  bool refuses = false;
+  int arrived = 0;
+  // The thread leads with a ring of its own.
+  std::thread([&] {
+    refuses = refuse();
+    while (refuses && arrived < 20 && round_trip()) ++arrived;
+  }).join();
+  if (!refuses) GTEST_SKIP() << "no filters of seccomp can be set";
+  EXPECT_EQ(arrived, 20);
 }
 
 TEST_P(Engines, sockets_come_and_go_while_threads_wait) {
