@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <csignal>
@@ -34,25 +33,19 @@ std::size_t whole_pages(std::size_t size) noexcept {
   return size / page * page + (size % page != 0 ? page : 0);
 }
 
-constinit std::atomic<std::size_t> thread_locals_now{0};  ///< 0: not counted yet.
-
 /// Bytes of the thread-local variables of the program and its libraries, which glibc takes from each thread's stack.
-std::size_t thread_locals() noexcept {
-  if (const std::size_t counted = thread_locals_now.load(std::memory_order_relaxed); counted != 0) return counted;
-  std::size_t sum = 0;
+constinit std::size_t thread_locals = 0;
+
+/// Before other initialisers, which may start threads. dl_iterate_phdr(3) takes a lock of the dynamic linker, which
+/// fork(2) does not free in the child: a child forked while another thread holds it would wait for ever when it counts.
+[[gnu::constructor(101)]] void count_thread_locals() noexcept {
   const auto add = [](dl_phdr_info* object, std::size_t, void* to) {
     for (const auto& segment : std::span(object->dlpi_phdr, object->dlpi_phnum))
       if (segment.p_type == PT_TLS) *static_cast<std::size_t*>(to) += segment.p_memsz + segment.p_align;
     return 0;
   };
-  (void)dl_iterate_phdr(add, &sum);
-  thread_locals_now.store(sum, std::memory_order_relaxed);
-  return sum;
+  (void)dl_iterate_phdr(add, &thread_locals);
 }
-
-/// Before there are threads. dl_iterate_phdr(3) takes a lock of the dynamic linker, which fork(2) does not free in the
-/// child: a child forked while another thread holds it would wait for ever when it counts.
-[[maybe_unused]] const bool counted_early = thread_locals() != 0;
 
 /// All but those that a thread's own faults raise: if one of these is blocked, the process ends without a call of the
 /// program's handler.
@@ -121,7 +114,7 @@ Status Thread::start(const Options& options, Body body, void* argument) {
   if (options.stack_size != 0) {
     const auto least = static_cast<std::size_t>(PTHREAD_STACK_MIN);
     constexpr std::size_t kMost = ~std::size_t{0} / 2;  // no thread can have it, and the sum does not wrap
-    const std::size_t size = std::clamp(options.stack_size, least, kMost) + thread_locals();
+    const std::size_t size = std::clamp(options.stack_size, least, kMost) + thread_locals;
     err = pthread_attr_setstacksize(&attributes, whole_pages(size));
   }
   if (err == 0 && options.guard_size != 0)
