@@ -28,10 +28,11 @@ constexpr int kClosedAsidePerTurn = 256;
 constexpr milliseconds kAcceptPause{100};
 
 /// What the loss of a connection costs its user. In ascending order: one with unread messages at the last check, an
-/// idle one, one with imports, a server's. Of those that cost the same, the youngest first.
-auto cost(const Connection& one) {
+/// idle one, one with imports, a server's. Of those that cost the same, the youngest first: `last` is the serial of the
+/// youngest of all.
+auto cost(const Connection& one, std::uint32_t last) {
   const int kind = one.unread.any() ? 0 : !one.exports.empty() ? 3 : one.imports.empty() ? 1 : 2;
-  return std::tuple(kind, ~one.serial);
+  return std::tuple(kind, last - one.serial);  // its age, also when serials have begun again
 }
 
 }  // namespace
@@ -165,13 +166,13 @@ bool Peers::take_connection_back(const shim::Credentials& newcomer) {
   std::tuple<int, std::uint32_t> least;
   for (const auto& [serial, one] : connections_) {
     if (one->peer.uid != *user || one->closing) continue;
-    if (found != nullptr && cost(*one) >= least) continue;
+    if (found != nullptr && cost(*one, last_serial_) >= least) continue;
     if (one->unread.any() && unread_bytes(one->socket.get()) == 0) {
       one->unread.has_been_read();
-      if (found != nullptr && cost(*one) >= least) continue;
+      if (found != nullptr && cost(*one, last_serial_) >= least) continue;
     }
     found = one.get();
-    least = cost(*one);
+    least = cost(*one, last_serial_);
   }
   if (found == nullptr) return false;
   disconnect(*found, "its user has more connections than its share");
