@@ -55,10 +55,17 @@ void ClientChannel::call(Message request, Transaction& transaction, Duration tim
   // The first call to this host: a request must name the life it is meant for.
   request_ = std::move(request);
   state_ = State::querying;
+  unheard_ = Errc::limit_reached;
   interval_ = peer_.round_trip.timeout(0, {});
   send_due_ = now + interval_;
   arm(now);
-  (void)send(flags::kBootQuery);  // if it fails, the layer below may know another path next time
+  (void)query();  // if it fails, the layer below may know another path next time
+}
+
+Errc ClientChannel::query() noexcept {
+  const Errc sent = send(flags::kBootQuery);
+  if (sent != Errc::limit_reached) unheard_ = Errc::host_unreachable;
+  return sent;
 }
 
 /// Sends the request for the first time. The caller keeps the session alive.
@@ -120,7 +127,7 @@ void ClientChannel::expired() noexcept {
   if (now < send_due_) return arm(now);
   if (now >= silence_.lasts_until(channels().options_.give_up))
     // While querying, nothing has been sent that the peer could have executed.
-    return finish(state_ == State::querying ? Errc::host_unreachable : Errc::call_failed, {});
+    return finish(state_ == State::querying ? unheard_ : Errc::call_failed, {});
   // While the server executes the request, probes are not urgent: the pause is doubled each time.
   again_ = static_cast<std::uint8_t>(std::min(again_ + (state_ == State::executing ? 2 : 1), 254));
   const Duration first = state_ == State::querying ? interval_
@@ -136,7 +143,7 @@ void ClientChannel::send_again(Time now) noexcept {
   ++channels().counted.retransmissions;
   if (state_ == State::querying) {
     // Nothing has been sent that could be executed: if the host is unreachable, the call ends at once.
-    if (send(flags::kBootQuery) == Errc::host_unreachable) finish(Errc::host_unreachable, {});
+    if (query() == Errc::host_unreachable) finish(Errc::host_unreachable, {});
   } else if (state_ == State::executing || transaction_ == nullptr ||
              silence_.may_have_forgotten(now, channels().options_.give_up)) {
     (void)send(flags::kPleaseAck);

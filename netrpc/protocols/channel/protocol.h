@@ -136,6 +136,7 @@ class ClientChannel final : public Session {
     return peer_.push_header(*this, flag, static_cast<std::uint32_t>(sequence_), Errc::ok, message);
   }
   Errc send(std::uint16_t flag) noexcept;
+  [[nodiscard]] Errc query() noexcept;
   void send_again(Time now) noexcept;
   void send_request_again(Time now) noexcept;
   /// The server says that it lacks the request.
@@ -162,6 +163,8 @@ class ClientChannel final : public Session {
   Time send_due_{};  ///< When to send again.
   Time deadline_{};
   Duration interval_{};
+  /// While querying: the outcome if nobody answers. limit_reached: this host had no memory for any query.
+  Errc unheard_ = Errc::host_unreachable;
   // For a request of several packets. It is sent again only if the server lacks it, or answers no questions.
   Time requested_{};          ///< When the request was sent last.
   Duration asking_after_{};   ///< How long after requested_ the server is asked.

@@ -150,6 +150,8 @@ class ClientPeer {
   bool querying_ = false;  ///< A query is under way. Its timer is waiting_timer_.
   std::uint32_t query_number_ = 0;
   std::uint8_t query_tries_ = 0;
+  /// The outcome if nobody answers. limit_reached: this host had no memory for any query.
+  Errc unheard_ = Errc::host_unreachable;
   Time query_began_{};
   Silence query_silence_;
   Time query_due_{};

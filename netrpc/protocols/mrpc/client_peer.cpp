@@ -63,6 +63,7 @@ void ClientPeer::begin_query(Time now) noexcept {
   querying_ = true;
   query_number_ = static_cast<std::uint32_t>(mrpc_.host().random());
   query_tries_ = 0;
+  unheard_ = Errc::limit_reached;
   query_began_ = now;
   query_silence_.begins(now);
   query(now);
@@ -80,8 +81,9 @@ void ClientPeer::query(Time now) noexcept {
   if (query_tries_ < 12) ++query_tries_;
   query_due_ = std::min(now + pause, query_silence_.lasts_until(mrpc_.settings().give_up));
   waiting_timer_.run_by(mrpc_.host().events(), now, query_due_);
-  if (mrpc_.try_send(*lower_, header, Message(mrpc_.host().pool())) == Errc::host_unreachable)
-    fail_waiting(Errc::host_unreachable);
+  const Errc sent = mrpc_.try_send(*lower_, header, Message(mrpc_.host().pool()));
+  if (sent != Errc::limit_reached) unheard_ = Errc::host_unreachable;
+  if (sent == Errc::host_unreachable) fail_waiting(sent);
 }
 
 void ClientPeer::on_life(const Header& header) noexcept {
@@ -129,8 +131,7 @@ void ClientPeer::on_waiting_timer() noexcept {
     querying_ = false;
     return;
   }
-  if (querying_ && now >= query_silence_.lasts_until(mrpc_.settings().give_up))
-    return fail_waiting(Errc::host_unreachable);
+  if (querying_ && now >= query_silence_.lasts_until(mrpc_.settings().give_up)) return fail_waiting(unheard_);
   if (querying_ && now >= query_due_) query(now);
   const Time query_due = querying_ ? query_due_ : Time::max();
   waiting_timer_.run_by(mrpc_.host().events(), now, std::min(query_due, waiting_.earliest_deadline()));

@@ -194,6 +194,18 @@ TEST(ChannelLossTest, a_host_that_was_never_heard_of_is_unreachable) {
   for (const auto& packet : pair.wire.packets) EXPECT_EQ(packet.flags(), flags::kBootQuery);
 }
 
+TEST(ChannelLossTest, a_host_that_this_one_had_no_memory_to_ask_is_not_said_to_be_unreachable) {
+  ChannelPair pair;
+  pair.wire[0].end.refuses = Errc::limit_reached;
+  TestCall call;
+  pair.call(call, "anybody");
+  pair.wire.pass(7s);
+  EXPECT_EQ(call.completions, 1);
+  EXPECT_EQ(call.outcome, Errc::limit_reached);
+  pair.wire[0].end.refuses = Errc::ok;
+  pair.expect_ok("it is asked now");
+}
+
 TEST(ChannelLossTest, a_timeout_aborts_the_call_and_the_channel_is_free_when_the_server_has_answered) {
   ChannelPair pair;
   pair.expect_ok("warm");

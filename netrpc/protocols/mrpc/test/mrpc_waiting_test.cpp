@@ -180,6 +180,19 @@ TEST_F(MrpcWaitingTest, a_call_of_several_packets_that_the_layer_below_refuses_e
   EXPECT_EQ(server->executed, 1);
 }
 
+TEST_F(MrpcWaitingTest, a_host_that_this_one_had_no_memory_to_ask_is_not_said_to_be_unreachable) {
+  tap[0]->judge = [](const Header&) { return Tap::Fate::refuse; };
+  tap[0]->refusal = Errc::limit_reached;
+  TestCall one;
+  start(one, "x");
+  net.world.run_for(1min);
+  EXPECT_EQ(one.completions, 1);
+  EXPECT_EQ(one.outcome, Errc::limit_reached);
+  tap[0]->judge = nullptr;
+  std::string reply;
+  EXPECT_EQ(call("x", reply), Errc::ok);
+}
+
 TEST_F(MrpcWaitingTest, who_lets_the_last_session_go_when_its_timeout_passes_does_not_pull_the_peer_away) {
   crash(1);
   ActingCall last([this] { drop_session(); });
