@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,6 +26,8 @@
 
 namespace lrpc::shim {
 namespace {
+
+using namespace std::string_view_literals;
 
 /// Sets an environment variable (null: unsets it) for the duration of a scope.
 class Environment {
@@ -44,6 +46,38 @@ class Environment {
   std::optional<std::string> old_;
 };
 
+/// A socket at `path` while it lives, of a nameserver's type if not told otherwise. It listens until it is closed.
+class Listener {
+ public:
+  explicit Listener(std::string path, int type = SOCK_SEQPACKET)
+      : path_(std::move(path)), socket_(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{AF_UNIX, {}};
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(socket_.get(), 1), 0);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() { std::filesystem::remove(path_); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  /// As when a nameserver has died: its socket stays at the path.
+  void close() { socket_.reset(); }
+
+ private:
+  const std::string path_;
+  UniqueFd socket_;
+};
+
+/// A path that no other process uses.
+std::string own_path(const std::string& what) { return "/tmp/lrpc-" + what + "-" + std::to_string(::getpid()); }
+
+/// The text with which connecting to `path` fails: there is no nameserver.
+std::string why_none_at(const std::string& path) {
+  const auto failed = connect_nameserver(path);
+  EXPECT_EQ(failed.code(), Errc::no_nameserver);
+  return failed.error().text;
+}
+
 TEST(NameserverSockets, the_environment_decides_which_paths_are_tried) {
   Environment runtime("XDG_RUNTIME_DIR", "/tmp/somebody");
   {
@@ -57,55 +91,26 @@ TEST(NameserverSockets, the_environment_decides_which_paths_are_tried) {
 }
 
 TEST(NameserverSockets, without_a_nameserver_the_error_says_what_was_tried_and_what_to_do) {
-  const std::string stale = "/tmp/lrpc-stale-" + std::to_string(::getpid());
-  {
-    const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, stale.data(), stale.size());
-    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  }
-  auto failed = connect_nameserver(stale);
-  std::filesystem::remove(stale);
-  EXPECT_EQ(failed.code(), Errc::no_nameserver);
-  EXPECT_NE(failed.error().text.find(stale), std::string::npos);
-  EXPECT_NE(failed.error().text.find("left it behind"), std::string::npos) << failed.error().text;
-  EXPECT_NE(failed.error().text.find("`lrpcd`"), std::string::npos);
-  EXPECT_NE(failed.error().text.find("LRPC_SOCKET"), std::string::npos);
-  EXPECT_NE(connect_nameserver("/nowhere/at/all").error().text.find("no such socket"), std::string::npos);
-  EXPECT_NE(connect_nameserver(std::string(200, 'p')).error().text.find("too long"), std::string::npos);
+  Listener stale(own_path("stale"));
+  stale.close();
+  const std::string why = why_none_at(stale.path());
+  for (const std::string_view part : {std::string_view(stale.path()), "left it behind"sv, "`lrpcd`"sv, "LRPC_SOCKET"sv})
+    EXPECT_NE(why.find(part), std::string::npos) << part << " is not in: " << why;
+  EXPECT_NE(why_none_at("/nowhere/at/all").find("no such socket"), std::string::npos);
+  EXPECT_NE(why_none_at(std::string(200, 'p')).find("too long"), std::string::npos);
 }
 
 TEST(NameserverSockets, without_a_nameserver_at_the_usual_ones_the_error_names_each) {
   const Environment runtime("XDG_RUNTIME_DIR", "/nowhere");
   const Environment socket("LRPC_SOCKET", nullptr);
   if (std::filesystem::exists("/run/lrpc/lrpcd.sock")) GTEST_SKIP() << "this machine has a nameserver";
-  const auto failed = connect_nameserver("");
-  EXPECT_EQ(failed.code(), Errc::no_nameserver);
-  EXPECT_NE(failed.error().text.find("/nowhere/lrpc/lrpcd.sock (no such socket)"), std::string::npos);
-  EXPECT_NE(failed.error().text.find("/run/lrpc/lrpcd.sock (no such socket)"), std::string::npos);
+  const std::string why = why_none_at("");
+  EXPECT_NE(why.find("/nowhere/lrpc/lrpcd.sock (no such socket)"), std::string::npos) << why;
+  EXPECT_NE(why.find("/run/lrpc/lrpcd.sock (no such socket)"), std::string::npos) << why;
 }
 
-/// Listens at `path` while it lives, as a nameserver does.
-class Listener {
- public:
-  explicit Listener(std::string path) : path_(std::move(path)) {
-    sockaddr_un address{AF_UNIX, {}};
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::listen(socket_.get(), 1), 0);
-  }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-  ~Listener() { std::filesystem::remove(path_); }
-
- private:
-  const std::string path_;
-  const UniqueFd socket_{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
-};
-
 TEST(NameserverSockets, only_the_one_that_has_answered_is_tried_again) {
-  const std::string common = "/tmp/lrpc-one-of-" + std::to_string(::getpid());
+  const std::string common = own_path("one-of");
   std::vector<std::string> sockets{common + "-absent", common + "-first", common + "-second"};
   const Listener second(sockets[2]);
   {
@@ -119,7 +124,7 @@ TEST(NameserverSockets, only_the_one_that_has_answered_is_tried_again) {
 }
 
 TEST(NameserverSockets, a_program_that_connects_several_times_asks_the_first_that_has_answered) {
-  const std::filesystem::path runtime = "/tmp/lrpc-runtime-" + std::to_string(::getpid());
+  const std::filesystem::path runtime = own_path("runtime");
   const Environment directory("XDG_RUNTIME_DIR", runtime.c_str());
   const Environment socket("LRPC_SOCKET", nullptr);
   std::filesystem::create_directories(runtime / "lrpc");
@@ -136,26 +141,17 @@ TEST(NameserverSockets, a_program_that_connects_several_times_asks_the_first_tha
 }
 
 TEST(NameserverSockets, at_which_something_else_listens_are_no_nameservers) {
-  const std::string path = "/tmp/lrpc-other-" + std::to_string(::getpid());
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(::listen(socket.get(), 1), 0);
-  const auto failed = connect_nameserver(path);
-  std::filesystem::remove(path);
-  EXPECT_EQ(failed.code(), Errc::no_nameserver);
-  EXPECT_NE(failed.error().text.find("another kind"), std::string::npos) << failed.error().text;
+  const Listener other(own_path("other"), SOCK_STREAM);
+  const std::string why = why_none_at(other.path());
+  EXPECT_NE(why.find("another kind"), std::string::npos) << why;
 }
 
 TEST(NameserverSockets, that_are_no_sockets_are_called_so) {
-  const std::string file = "/tmp/lrpc-no-socket-" + std::to_string(::getpid());
+  const std::string file = own_path("no-socket");
   std::ofstream(file) << "text";
   for (const std::string& path : {file, std::string("/tmp")}) {
-    const auto failed = connect_nameserver(path);
-    EXPECT_EQ(failed.code(), Errc::no_nameserver);
-    EXPECT_NE(failed.error().text.find("it is no socket"), std::string::npos) << failed.error().text;
+    const std::string why = why_none_at(path);
+    EXPECT_NE(why.find("it is no socket"), std::string::npos) << why;
   }
   std::filesystem::remove(file);
 }
@@ -175,19 +171,12 @@ int refusal_in_a_child(const std::string& path, Before&& before) {
 }
 
 TEST(NameserverSockets, that_are_forbidden_are_no_nameservers_for_this_user) {
-  const std::string path = "/tmp/lrpc-forbidden-" + std::to_string(::getpid());
-  const UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(::listen(socket.get(), 1), 0);
-  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
-  const int refused = refusal_in_a_child(path, [] {
+  const Listener forbidden(own_path("forbidden"));
+  ASSERT_EQ(::chmod(forbidden.path().c_str(), 0), 0);
+  const int refused = refusal_in_a_child(forbidden.path(), [] {
     constexpr uid_t kNobody = 65534;
     if (::geteuid() == 0 && ::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(0xfe);
   });
-  std::filesystem::remove(path);
   EXPECT_EQ(refused, static_cast<int>(Errc::no_nameserver));
 }
 
