@@ -45,4 +45,8 @@ void Session::fail(const std::string& why) {
   fmt::print("  FAILED: {}\n", why);
 }
 
+void Session::fail(std::string_view what, const Error& why) {
+  fail(what.empty() ? why.message() : fmt::format("{}: {}", what, why.message()));
+}
+
 }  // namespace lrpc::bench

@@ -77,11 +77,12 @@ class Session {
   void fail(const Table& table, const Row& row, const std::string& why);
   /// The same for more than one row. Does nothing after an interruption, which is no failure.
   void fail(const std::string& why);
-  /// Calls fail() with the error of a Status or a Result, if it has one: of `what`, if that is not empty. Returns
-  /// whether it has none.
+  /// The same with the error of `what`, or of nothing in particular if that is empty.
+  void fail(std::string_view what, const Error& why);
+  /// Calls fail(what, error) if a Status or a Result has an error. Returns whether it has none.
   template <class Outcome>
   bool check(const Outcome& outcome, std::string_view what = {}) {
-    if (!outcome) fail((what.empty() ? std::string() : std::string(what) + ": ") + outcome.error().message());
+    if (!outcome) fail(what, outcome.error());
     return outcome.has_value();
   }
   [[nodiscard]] bool failed() const noexcept { return failed_; }
