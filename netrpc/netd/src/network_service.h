@@ -92,8 +92,9 @@ class NetworkService final : public netrpc::Protocol, public netpath::Transport 
   /// What `host` is called through; null: no such group.
   [[nodiscard]] netrpc::Protocol* way_to(netrpc::HostAddress host) noexcept;
   Result<netrpc::SessionRef> session_to(netrpc::HostAddress host, std::uint16_t command) noexcept;
-  /// Translates the graph's outcome into Transport's. A limit that is reached in the graph is this host's, and so is a
-  /// system call that has failed: a refusal of the other host is in its reply.
+  /// Translates the graph's outcome into Transport's. A limit that is reached in the graph is this host's, or the
+  /// other's where SELECT says that it has no room: nobody can tell from here. A refusal of the other host's broker is
+  /// in its reply.
   [[nodiscard]] static Errc transport_outcome(Errc outcome) noexcept;
   /// The longest message through a session to, or from, another host, in bytes.
   [[nodiscard]] std::size_t longest(netrpc::Session& session) const noexcept;

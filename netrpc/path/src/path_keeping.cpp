@@ -162,7 +162,7 @@ void PathService::ping_host(HostAddress host, std::vector<std::shared_ptr<Path>>
       transport_.call(host, static_cast<std::uint16_t>(Command::ping), bytes_of(request), reply, size, limit, {});
   {
     std::lock_guard lock(mutex_);
-    // The host was not asked, or perhaps not: no sign of life, and no silence; but it is asked again soon.
+    // Nobody can tell whether the host has answered: no sign of life, and no silence; but it is asked again soon.
     if (unsent(sent) || sent == Errc::call_lost) {
       silence_.missed(host);
       return;

@@ -42,7 +42,7 @@ Status reached(Errc sent, const std::string& at) {
     return Error{sent, at + " could not be asked: the question is longer than a message to it may be"};
   if (sent == Errc::system_error)
     return Error{Errc::limit_reached,
-                 at + " could not be asked: this machine's network domain is at a limit of its own"};
+                 at + " could not be asked: this machine's network domain or the other's is at a limit of its own"};
   return Error{sent, at + " refused: " + std::string(describe(sent))};
 }
 

@@ -194,7 +194,7 @@ class PathService {
                              std::optional<CallAnswer>& answer);
   void ping_host(HostAddress host, std::vector<std::shared_ptr<Path>> paths, std::chrono::milliseconds usual);
 
-  /// Whether this host could not send a command.
+  /// Whether a command was not served because it did not leave this host, or found no room at the other's network.
   [[nodiscard]] static bool unsent(Errc sent) noexcept {
     return sent == Errc::system_error || sent == Errc::message_too_long;
   }

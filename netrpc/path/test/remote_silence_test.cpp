@@ -97,6 +97,10 @@ TEST_F(SilentHosts, that_could_not_be_asked_have_neither_answered_nor_been_silen
   EXPECT_TRUE(eventually([&] { return network_.unsent_pings >= before + 2; }));
   EXPECT_EQ(told_idle_ + told_used_, 0) << "nobody knows whether it would have answered";
   EXPECT_EQ(used_->Null().code(), Errc::limit_reached);
+  const auto refused = import();
+  EXPECT_EQ(refused.code(), Errc::limit_reached);
+  EXPECT_NE(refused.error().text.find("this machine's network domain or the other's"), std::string::npos)
+      << refused.error().text;
   network_.part();
   EXPECT_TRUE(eventually([&] { return told_idle_ == 1 && told_used_ == 1; })) << "40 s after its last answer";
 }

@@ -70,8 +70,8 @@ class Transport {
   ///              the command may have been served. The path to it is given up: not for a command that is lost and may
   ///              be sent again
   ///   not_permitted, limit_reached, bad_message  the host has refused it; it was not served
-  ///   system_error  this host could not send it, for lack of memory or beyond a limit of its own; it was not served,
-  ///              and says nothing about the other host
+  ///   system_error  this host could not send it, or the network of the other host could not take it, for lack of
+  ///              memory or beyond a limit of its own; it was not served, and says nothing else about the other host
   ///   message_too_long  the command is longer than what goes to the host at present; it was not served, and says
   ///              nothing else about the other host
   ///   call_lost  a copy of the command, or the reply, has become longer than what goes between the hosts; the command
