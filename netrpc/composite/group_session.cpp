@@ -9,7 +9,7 @@
 
 namespace lrpc::netrpc::composite {
 
-/// The smallest of the members' sizes. Fails if none says its size.
+/// The smallest of the members' sizes. Fails if none says its size; the reason is chosen as in why_none().
 template <class Size>
 Errc GroupSession::least(Size& size) noexcept {
   Errc outcome = Errc::host_unreachable;
@@ -18,7 +18,7 @@ Errc GroupSession::least(Size& size) noexcept {
     Size one;
     const Errc answer = all[i] ? control::ask(*all[i], one) : why_not(i).code;
     if (answer == Errc::ok) size.size = outcome == Errc::ok ? std::min(size.size, one.size) : one.size;
-    if (outcome != Errc::ok) outcome = answer;
+    if (answer == Errc::ok || outcome == Errc::host_unreachable) outcome = answer;
   }
   return outcome;
 }
