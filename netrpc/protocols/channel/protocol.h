@@ -163,7 +163,8 @@ class ClientChannel final : public Session {
   Time send_due_{};  ///< When to send again.
   Time deadline_{};
   Duration interval_{};
-  /// While querying: the outcome if nobody answers. limit_reached: this host had no memory for any query.
+  /// While querying: the outcome if nobody answers. limit_reached: this host could send no query, for lack of memory or
+  /// because its queue to the peer (TCP has one) was full.
   Errc unheard_ = Errc::host_unreachable;
   // For a request of several packets. It is sent again only if the server lacks it, or answers no questions.
   Time requested_{};          ///< When the request was sent last.

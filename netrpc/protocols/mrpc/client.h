@@ -150,7 +150,8 @@ class ClientPeer {
   bool querying_ = false;  ///< A query is under way. Its timer is waiting_timer_.
   std::uint32_t query_number_ = 0;
   std::uint8_t query_tries_ = 0;
-  /// The outcome if nobody answers. limit_reached: this host had no memory for any query.
+  /// The outcome if nobody answers. limit_reached: this host could send no query, for lack of memory or because its
+  /// queue to the peer (TCP has one) was full.
   Errc unheard_ = Errc::host_unreachable;
   Time query_began_{};
   Silence query_silence_;
