@@ -34,12 +34,30 @@ template <std::size_t N>
   return set_filter(code, 0) == 0;
 }
 
+/// The filter's action for each system call of this number.
+constexpr std::array<sock_filter, 4> at_each_call(std::uint32_t number, std::uint32_t action) {
+  return {{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, action),
+           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+}
+
 /// From now on this system call fails so.
 [[nodiscard]] inline bool refuse_calls(std::uint32_t number, std::uint32_t err) {
-  return filter_this_thread(std::array<sock_filter, 4>{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                                                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-                                                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
-                                                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+  return filter_this_thread(at_each_call(number, SECCOMP_RET_ERRNO | err));
+}
+
+/// Answers the next system call that a filter has stopped (SECCOMP_RET_USER_NOTIF), if there is one within 5 ms.
+/// `decide(call)` returns the errno with which it fails; 0: it is executed.
+template <class Decide>
+void answer_call(int listener, const Decide& decide) {
+  pollfd entry{listener, POLLIN, 0};
+  seccomp_notif asked{};
+  if (::poll(&entry, 1, 5) <= 0 || ::ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return;
+  seccomp_notif_resp answer{};
+  answer.id = asked.id;
+  answer.error = -decide(asked);
+  if (answer.error == 0) answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  (void)::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 
 /// Makes the kernel look like one without SO_PASSRIGHTS (before Linux 6.16).
@@ -86,20 +104,12 @@ class NoThreadsOfThreads {
  private:
   void answer(pid_t starter) {
     begun_.get_future().wait();
-    while (can_be_had() && !over_) {
-      pollfd entry{listener_, POLLIN, 0};
-      seccomp_notif asked{};
-      if (::poll(&entry, 1, 5) <= 0 || ::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) continue;
-      seccomp_notif_resp answer{};
-      answer.id = asked.id;
-      if (asked.pid == static_cast<std::uint32_t>(starter)) {
-        answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-      } else {
-        answer.error = -EAGAIN;
-        ++count_;
-      }
-      (void)::ioctl(listener_, SECCOMP_IOCTL_NOTIF_SEND, &answer);
-    }
+    const auto decide = [&](const seccomp_notif& asked) {
+      if (asked.pid == static_cast<std::uint32_t>(starter)) return 0;
+      ++count_;
+      return EAGAIN;
+    };
+    while (can_be_had() && !over_) answer_call(listener_, decide);
   }
 
   std::promise<void> begun_;

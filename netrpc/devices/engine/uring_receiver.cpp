@@ -76,7 +76,7 @@ void UringReceiver::close() noexcept {
   direct_.stop();
   row_ = 0;
   in_table_ = 0;
-  opened_ = doomed_ = kick_armed_ = watches_ = false;
+  opened_ = doomed_ = kick_armed_ = watches_ = by_descriptor_ = false;
   timer_.reset();
   areas_ = nullptr;
   area_ring_ = nullptr;
@@ -107,10 +107,14 @@ io_uring_sqe* UringReceiver::next_entry() noexcept {
 }
 
 /// Names the file by its place in the ring's table: this saves the kernel a look-up and a reference for each request.
-void UringReceiver::name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept {
+void UringReceiver::name_file(io_uring_sqe& entry, std::uint32_t index, int fd) noexcept {
   const bool fixed = in_table(index);
   entry.fd = fixed ? static_cast<int>(index) : fd;
-  if (fixed) entry.flags |= IOSQE_FIXED_FILE;
+  if (fixed) {
+    entry.flags |= IOSQE_FIXED_FILE;
+  } else {
+    by_descriptor_ = true;
+  }
 }
 
 /// If that fails, perhaps for want of memory, the socket is named by its descriptor. Its place may be empty then.
@@ -151,7 +155,9 @@ bool UringReceiver::arm_socket(SocketId id, int fd) noexcept {
   return true;
 }
 
-/// A one-shot poll: armed again, it reports at once if something is still there.
+/// A one-shot poll: armed again, it reports at once if something is still there. (If another thread
+/// removes the descriptor before the poll is submitted, the poll may be of another file. It changes nothing there, and
+/// the ring is closed at once.)
 bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
   io_uring_sqe* const entry = next_entry();
   if (entry == nullptr) return false;
@@ -243,6 +249,11 @@ void UringReceiver::receive(std::optional<Time> until) {
     take_all();
     if (!opened_ || core.next_arrival < core.arrivals.size()) return;
     arm();  // what has ended without an arrival
+  }
+  if (std::exchange(by_descriptor_, false)) [[unlikely]] {
+    // Still inside the monitor: outside, another thread may close the descriptor, and its number be another file's.
+    ::io_uring_submit(&ring_);
+    if (::io_uring_sq_ready(&ring_) != 0) return take_all();
   }
   UringEngine::Core::add_one(core.counts.waits);
   in_kernel_ = true;

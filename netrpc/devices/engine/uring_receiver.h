@@ -71,7 +71,7 @@ class UringReceiver final : public Receiver {
     return index < kFiles && (in_table_ >> index & 1) != 0;
   }
   void put_in_table(std::uint32_t index, int fd) noexcept;
-  void name_file(io_uring_sqe& entry, std::uint32_t index, int fd) const noexcept;
+  void name_file(io_uring_sqe& entry, std::uint32_t index, int fd) noexcept;
   [[nodiscard]] io_uring_sqe* next_entry() noexcept;
   void arm() noexcept;
   [[nodiscard]] bool arm_socket(SocketId id, int fd) noexcept;
@@ -96,6 +96,7 @@ class UringReceiver final : public Receiver {
   __kernel_timespec timer_time_{};  ///< In the timer's request.
   bool files_ = false;              ///< The ring has a table of sockets,
   std::uint64_t in_table_ = 0;      ///< and these are in it: a bit for each, by its index.
+  bool by_descriptor_ = false;      ///< A request that names a descriptor has been queued, perhaps not submitted.
   std::atomic<bool> over_{false};
   shim::BackOff polling_;       ///< Skips polling after it has failed or has cost a time slice.
   DirectSocket direct_;         ///< Not armed in the ring while it is active.

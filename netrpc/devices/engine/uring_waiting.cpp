@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "netrpc/devices/engine/uring_receiver.h"
 
@@ -112,7 +113,7 @@ void UringReceiver::stop_direct() noexcept {
   if (!direct_.active()) return;
   row_ = 0;
   if (armed_[direct_.id().index] != direct_.id().generation) (void)arm_socket(direct_.id(), direct_.descriptor());
-  if (!in_table(direct_.id().index)) ::io_uring_submit(&ring_);
+  if (std::exchange(by_descriptor_, false)) ::io_uring_submit(&ring_);
   direct_.stop();
 }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -237,25 +239,56 @@ TEST_P(Engines, a_thread_that_leads_for_the_first_time_without_a_free_descriptor
   EXPECT_LE(a_->engine().statistics().waits - waits, 100U) << "it spins";
 }
 
+/// From now on no table of this thread's rings takes a socket.
+bool refuse_tables() {
+  return testing_lrpc::filter_this_thread(std::array<sock_filter, 6>{
+      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 0, 3),
+       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 8),
+       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IORING_REGISTER_FILES_UPDATE, 0, 1),
+       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+}
+
 TEST_P(Engines, a_ring_whose_table_takes_no_socket_carries_messages) {
-  const auto refuse = [] {
-    return testing_lrpc::filter_this_thread(std::array<sock_filter, 6>{
-        {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 0, 3),
-         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args) + 8),
-         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IORING_REGISTER_FILES_UPDATE, 0, 1),
-         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
-  };
   b_->start(1);
   bool refuses = false;
   int arrived = 0;
   // The thread leads with a ring of its own.
   std::thread([&] {
-    refuses = refuse();
+    refuses = refuse_tables();
     while (refuses && arrived < 20 && round_trip()) ++arrived;
   }).join();
   if (!refuses) GTEST_SKIP() << "no filters of seccomp can be set";
   EXPECT_EQ(arrived, 20);
+}
+
+TEST_P(Engines, a_ring_looks_up_descriptors_while_nobody_can_close_them) {
+  b_->start(1);
+  std::promise<int> listener;
+  std::atomic<bool> over = false;
+  bool arrived = false;
+  std::thread caller([&] {
+    int made = -1;
+    if (refuse_tables())
+      made = testing_lrpc::set_filter(testing_lrpc::at_each_call(SYS_io_uring_enter, SECCOMP_RET_USER_NOTIF),
+                                      SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    listener.set_value(made);
+    if (made >= 0) arrived = round_trip();
+    over = true;
+  });
+  const UniqueFd calls(listener.get_future().get());
+  std::optional<bool> inside;  // Whether the caller's first requests are submitted inside the monitor.
+  while (calls && !over) {
+    testing_lrpc::answer_call(calls.get(), [&](const seccomp_notif& asked) {
+      const bool submits = asked.data.args[1] != 0;
+      if (submits && !inside) inside = !Shepherd((*a_)->monitor(), std::try_to_lock).owns_lock();
+      return 0;
+    });
+  }
+  caller.join();
+  if (!calls) GTEST_SKIP() << "no filters of seccomp can be set";
+  EXPECT_TRUE(arrived);
+  EXPECT_EQ(inside, GetParam() == EngineKind::uring ? std::optional(true) : std::nullopt);
 }
 
 TEST_P(Engines, sockets_come_and_go_while_threads_wait) {
