@@ -73,7 +73,9 @@ Status CompletionQueue::watch_call(client::PendingCall& call, std::function<void
   // A remote call has returned when the call to the network domain that carries it has returned.
   const client::PendingCall& rung =
       call.taken() && call.binding_->remote() ? call.binding_->remote_path()->started(*call.linkage_) : call;
-  if (!rung.taken()) return Error{Errc::invalid_argument, "only a call that was started can be watched"};
+  if (!rung.taken())
+    return Error{Errc::invalid_argument, call.taken() ? "this call was refused before it was sent: finish() says why"
+                                                      : "only a call that was started can be watched"};
   if (call.queue_ != nullptr && call.queue_ != &link_) call.stop_watching();  // a call has one queue: the last
   (void)call.execute_here();
   const shim::LinkageRecord& limits = *rung.linkage_;

@@ -30,7 +30,9 @@ TEST_F(Groups, refuse_calls_with_handles_and_send_nothing) {
   EXPECT_TRUE(started.ready() && started.wait_for(std::chrono::nanoseconds(0)));
   const auto queue = lrpc::CompletionQueue::create();
   ASSERT_TRUE(queue);
-  EXPECT_EQ((*queue)->watch(started).code(), Errc::invalid_argument);
+  const auto watched = (*queue)->watch(started);
+  EXPECT_EQ(watched.code(), Errc::invalid_argument);
+  EXPECT_EQ(watched.error().text, "this call was refused before it was sent: finish() says why");
   const auto begun_later = started.finish();
   EXPECT_EQ(begun_later.code(), Errc::not_supported);
   EXPECT_EQ(begun_later.error().text, begun.error().text);

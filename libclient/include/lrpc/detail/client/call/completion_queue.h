@@ -58,8 +58,9 @@ class CompletionQueue {
   [[nodiscard]] int fd() const noexcept { return ready_fd_.get(); }
 
   /// Runs `then` once, in run(), when `pending` is ready(). Forgets `then` if `pending` is finished or destroyed
-  /// before. If `then` is empty, only fd() becomes readable. The call may be moved meanwhile. Never blocks. Error:
-  /// system_error (no thread could be started).
+  /// before. If `then` is empty, only fd() becomes readable. The call may be moved meanwhile. Never blocks. Errors:
+  /// invalid_argument (the call was not started, or was refused before it was sent: finish() says why), not_supported
+  /// (in a forked child), system_error (no thread could be started).
   template <class Outcome>
   // NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved
   Status watch(Pending<Outcome>& pending, std::function<void()> then = {}) {
