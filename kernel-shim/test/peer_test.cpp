@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "soft_limit.h"
 
 namespace lrpc::shim {
 namespace {
@@ -54,6 +55,22 @@ TEST(Peer, without_the_socket_option_a_hung_up_peer_is_gone) {
   ASSERT_TRUE(pair);
   pair->second.reset();
   EXPECT_EQ(peer_pidfd_by_pid(pair->first.get()).code(), Errc::peer_gone);
+}
+
+/// The peer of a socket that is not connected has no number, like a nameserver outside of this PID namespace.
+TEST(Peer, introduced_by_an_outer_nameserver_has_its_number_here_or_an_error_without_descriptors_to_ask_with) {
+  const UniqueFd nameserver(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  auto pidfd = open_pidfd(::getpid());
+  ASSERT_TRUE(nameserver && pidfd);
+  ASSERT_EQ(peer_credentials(nameserver.get()).value().pid, 0);
+  const auto number = [&] { return number_of_introduced(nameserver.get(), ::getpid() + 1, pidfd->get()); };
+  ASSERT_EQ(number().value(), ::getpid());
+  const auto lowest = static_cast<rlim_t>(UniqueFd(::dup(pidfd->get())).get());  // that is free again
+  for (const rlim_t left : {0U, 1U}) {
+    const testing_lrpc::SoftLimit few(lowest + left);
+    EXPECT_EQ(number().code(), Errc::system_error) << left << " descriptors";
+  }
+  EXPECT_EQ(number().value(), ::getpid());
 }
 
 TEST(Peer, nonces_differ) { EXPECT_NE(make_nonce(), make_nonce()); }

@@ -281,7 +281,9 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
   fds = std::move(message.fds);
   if (auto* failed = std::get_if<shim::Failed>(&message.body)) return Error{failed->code, std::move(failed->text)};
   if (message.fds_lost)
-    return Error{Errc::limit_reached, "this process is out of file descriptors: a binding needs three"};
+    return Error{Errc::limit_reached,
+                 "this process is out of file descriptors: a binding needs three (five while it is made, if lrpcd is "
+                 "outside of this process namespace)"};
   auto* bound = std::get_if<shim::Bound>(&message.body);
   if (bound == nullptr || fds.size() != (socket_ ? 2U : 3U))
     return Error{Errc::bad_message, "the answer to an import is not a binding"};
@@ -290,7 +292,9 @@ Result<shim::Bound> Launcher::receive_bound(int socket, std::vector<UniqueFd>& f
       return Error{Errc::bad_message, "the private server's credentials are missing"};
     bound->server = *message.sender;
   } else {
-    bound->server.pid = shim::number_of_introduced(socket, bound->server.pid, fds[1].get());
+    const auto number = shim::number_of_introduced(socket, bound->server.pid, fds[1].get());
+    if (!number) return number.error();
+    bound->server.pid = *number;
   }
   return std::move(*bound);
 }

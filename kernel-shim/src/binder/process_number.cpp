@@ -1,14 +1,17 @@
 // Which number a process has in the PID namespace of the calling process.
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <span>
 #include <string_view>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/lack.h"
 
 namespace lrpc::shim {
 namespace {
@@ -26,12 +29,14 @@ struct Numbers {
   [[nodiscard]] pid_t first() const noexcept { return all[0]; }
 };
 
-Numbers numbers_of(int pidfd) noexcept {
+/// None if /proc does not tell. An error: something lacks, which says nothing about the process.
+Result<Numbers> numbers_of(int pidfd) {
   std::array<char, 48> path{};
   std::snprintf(path.data(), path.size(), "/proc/thread-self/fdinfo/%d", pidfd);
   const UniqueFd file(::open(path.data(), O_RDONLY | O_CLOEXEC));
   std::array<char, 1024> text{};
-  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : 0;
+  const ssize_t size = file ? ::read(file.get(), text.data(), text.size()) : -1;
+  if (size < 0 && is_lack(errno)) return system_error(path.data(), errno);
   const std::string_view told(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
   constexpr std::string_view kField = "\nNSpid:";
   const std::size_t field = told.find(kField);
@@ -52,22 +57,30 @@ Numbers numbers_of(int pidfd) noexcept {
 /// 0: the process has no number here, or /proc does not tell. /proc may be that of an outer namespace (unshare(1)
 /// without --mount-proc). So each number that it tells is tried: it is the one here if pidfd_open(2) finds the same
 /// process by it.
-pid_t number_here(int pidfd) {
-  const Numbers told = numbers_of(pidfd);
-  for (const pid_t number : std::span(told.all).first(told.count)) {
-    const auto found = open_pidfd(number);
-    if (!found || numbers_of(found->get()).first() != told.first()) continue;
+Result<pid_t> number_here(int pidfd) {
+  const auto told = numbers_of(pidfd);
+  if (!told) return told.error();
+  for (const pid_t number : std::span(told->all).first(told->count)) {
+    const UniqueFd candidate(static_cast<int>(::syscall(SYS_pidfd_open, number, 0U)));
+    if (!candidate && is_lack(errno)) return system_error("pidfd_open", errno);
+    if (!candidate) continue;
+    const auto found = numbers_of(candidate.get());
+    if (!found) return found.error();
+    if (found->first() != told->first()) continue;
     // Last: if the process still has its number, no other process has had that number in between.
-    if (numbers_of(pidfd).first() == told.first()) return number;
+    const auto still = numbers_of(pidfd);
+    if (!still) return still.error();
+    if (still->first() == told->first()) return number;
   }
   return 0;
 }
 
 }  // namespace
 
-pid_t number_of_introduced(int nameserver, pid_t told, int pidfd) {
+Result<pid_t> number_of_introduced(int nameserver, pid_t told, int pidfd) {
   const auto who = peer_credentials(nameserver);
-  return who && who->pid > 0 ? told : number_here(pidfd);
+  if (who && who->pid > 0) return told;
+  return number_here(pidfd);
 }
 
 }  // namespace lrpc::shim

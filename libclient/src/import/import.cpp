@@ -79,7 +79,8 @@ Result<client::BindingParts> accept(shim::BinderMessage& answer, const ImportWis
   if (auto* failed = std::get_if<shim::Failed>(&answer.body)) return Error{failed->code, std::move(failed->text)};
   if (answer.fds_lost)
     return Error{Errc::limit_reached,
-                 "this process is out of file descriptors: a binding needs three, the first of a process five"};
+                 "this process is out of file descriptors: a binding needs three (four while it is made, if lrpcd is "
+                 "outside of this process namespace), the first of a process two more"};
   auto* bound = std::get_if<shim::Bound>(&answer.body);
   const std::size_t wanted_fds = is_private ? 2 : 3;
   if (bound == nullptr || answer.fds.size() != wanted_fds)
@@ -157,8 +158,11 @@ Result<Binding> client::bind(int socket, std::string_view name, const ImportWish
   auto parts = accept(*answer, wish, options, server, bound_classes);
   if (wish.is_private) shim::close_strangers(std::move(answer->fds), server);  // what accept() has not taken
   if (!parts) return parts.error();
-  if (!wish.is_private)
-    parts->server.pid = shim::number_of_introduced(socket, parts->server.pid, parts->server_pidfd.get());
+  if (!wish.is_private) {
+    const auto number = shim::number_of_introduced(socket, parts->server.pid, parts->server_pidfd.get());
+    if (!number) return number.error();
+    parts->server.pid = *number;
+  }
   auto object = client::BindingObject::create(*std::move(parts));
   if (!object) return object.error();
   return detail::StubAccess::bind<Binding>(*std::move(object));

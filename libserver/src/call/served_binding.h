@@ -142,6 +142,14 @@ inline void revoke_word_of(ServedAStack& astack) noexcept {
   return true;
 }
 
+/// The process for which a binding counts: its number here, or the negative of the number that lrpcd has told, so that
+/// the two are never confused. 0, if there is neither, stands for many processes: private clients of other process
+/// namespaces, of whatever user, and callers of other hosts.
+[[nodiscard]] constexpr pid_t client_process_of(const shim::Credentials& client, pid_t told) noexcept {
+  if (client.pid > 0) return client.pid;
+  return told > 0 ? -told : 0;
+}
+
 struct ServedParts {
   /// The holder for which its E-stacks and handles count. A host that has shown a key and one known only by its address
   /// are two holders.
@@ -149,6 +157,8 @@ struct ServedParts {
     if (!principal) return client.uid;
     return {client.uid, std::uint64_t{static_cast<std::uint8_t>(principal->authentication)} << 32 | principal->host};
   }
+  /// See client_process_of().
+  [[nodiscard]] pid_t process() const noexcept { return client_process_of(client, told); }
 
   Share share = {};  ///< Given back with the binding, or by settle().
   Unmapper::Place unmapping = {};
@@ -158,6 +168,7 @@ struct ServedParts {
   std::uint64_t id = 0;
   shim::Nonce nonce{};
   shim::Credentials client;
+  pid_t told = 0;                                 ///< The client's number as lrpcd has told it; 0 for a private client.
   std::optional<shim::Principal> principal = {};  ///< Set: the caller is on another host, and `client` is nobody.
   shim::Region region;
   UniqueFd client_pidfd;  ///< Empty for a private client of another process namespace.
@@ -185,6 +196,7 @@ class ServedBinding : public std::enable_shared_from_this<ServedBinding> {
     return parts_.principal ? &*parts_.principal : nullptr;
   }
   [[nodiscard]] Holder holder() const noexcept { return parts_.holder(); }
+  [[nodiscard]] pid_t process() const noexcept { return parts_.process(); }
   [[nodiscard]] shim::Gate gate() const noexcept { return parts_.gate; }
   [[nodiscard]] HandleTable& handles() noexcept { return handles_; }
   [[nodiscard]] CallbackPort& callback_port() noexcept { return callback_port_; }

@@ -41,8 +41,13 @@ Holding descriptors_of(const ServedInterface& interface) noexcept {
 /// Whether the calling thread is ending this binding of ending_.
 constexpr auto ended_here = [](const auto& one) { return one.second->ended_by == std::this_thread::get_id(); };
 
-/// Pid 0 stands for many processes: those of other process namespaces, of whatever user, and callers of other hosts.
-constexpr bool is_one_process(pid_t pid) noexcept { return pid > 0; }
+/// See client_process_of().
+constexpr bool is_one_process(pid_t process) noexcept { return process != 0; }
+
+/// For people.
+std::string name_of(pid_t process) {
+  return process > 0 ? std::to_string(process) : std::to_string(-process) + " (lrpcd's number)";
+}
 
 }  // namespace
 
@@ -95,12 +100,13 @@ void Bindings::end_all() {
   let_go_of_stubs();   // those that its thread has not handled yet
 }
 
-Status Bindings::room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate) {
+Status Bindings::room_for(const shim::Credentials& client, pid_t told, const ServedInterface& interface,
+                          shim::Gate gate) {
   if (gate == shim::Gate::trap && !shim::knows_seccomp_listeners()) {
     return Error{Errc::not_supported,
                  "Gate::trap: the server has no /proc of its process namespace, by which it knows a seccomp listener"};
   }
-  if (gate == shim::Gate::trap && !is_one_process(client.pid)) {
+  if (gate == shim::Gate::trap && client.pid <= 0) {
     return Error{Errc::not_supported,
                  "Gate::trap: the client has no process number in the server's process namespace, or none that the "
                  "server's /proc tells"};
@@ -111,10 +117,11 @@ Status Bindings::room_for(const shim::Credentials& client, const ServedInterface
   if (client.uid == kNobodyHere.uid) wanted.region_bytes = 0;  // the network domain limits these, for each host
   if (Status room = accounts_->room(wanted); !room) return room;
   std::lock_guard lock(mutex_);
-  const auto counted = is_one_process(client.pid) ? bindings_of_.find(client.pid) : bindings_of_.end();
+  const pid_t process = client_process_of(client, told);
+  const auto counted = is_one_process(process) ? bindings_of_.find(process) : bindings_of_.end();
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
   if (of_client >= options_.max_bindings_per_client_process) {
-    return Error{Errc::limit_reached, "process " + std::to_string(client.pid) + " has " + std::to_string(of_client) +
+    return Error{Errc::limit_reached, "process " + name_of(process) + " has " + std::to_string(of_client) +
                                           " bindings to the server, as many as it lets one process have"};
   }
   if (Status room = accounts_->room(client.uid, wanted); !room) return room;
@@ -130,6 +137,7 @@ void Bindings::forget_if_none_locked(pid_t process) noexcept {
 
 std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
   const shim::Credentials client = parts.client;
+  const pid_t process = parts.process();
   const std::uint64_t id = parts.id;
   parts.share = accounts_->take(client.uid, holding_of(*parts.interface));
   const std::uint64_t bytes = parts.region.layout().size();
@@ -139,7 +147,7 @@ std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
   std::shared_ptr<ServedBinding> binding;  // on failure it is released after the lock: that unmaps
   std::lock_guard lock(mutex_);
   try {
-    std::size_t* const of_process = is_one_process(client.pid) ? &bindings_of_[client.pid] : nullptr;
+    std::size_t* const of_process = is_one_process(process) ? &bindings_of_[process] : nullptr;
     shim::Watcher::Task unbound;
     if (parts.interface->options.on_unbound) {
       unbound = shim::Watcher::Task([interface = parts.interface, id] {
@@ -154,7 +162,7 @@ std::shared_ptr<ServedBinding> Bindings::make(ServedParts parts) {
     return binding;
   } catch (const std::bad_alloc&) {
     bindings_.erase(id);
-    forget_if_none_locked(client.pid);
+    forget_if_none_locked(process);
     throw;
   }
 }
@@ -223,7 +231,7 @@ std::shared_ptr<ServedBinding> Bindings::remove(std::uint64_t id) noexcept {
     binding = found->second;
     binding->ended_by = std::this_thread::get_id();
     ending_.insert(bindings_.extract(found));
-    const pid_t process = binding->client().pid;
+    const pid_t process = binding->process();
     if (is_one_process(process)) --bindings_of_[process];
     forget_if_none_locked(process);
   }

@@ -36,8 +36,9 @@ class Bindings {
 
   /// Whether there is room for one more binding to `interface` by this gate: limit_reached if the server, this client
   /// process or its user (callers of other hosts are one user) has as much as it may have; not_supported if the gate is
-  /// trap, and no listener could be told from other descriptors. On the watcher's thread.
-  [[nodiscard]] Status room_for(const shim::Credentials& client, const ServedInterface& interface, shim::Gate gate);
+  /// trap, and no listener could be told from other descriptors. `told`: see ServedParts. On the watcher's thread.
+  [[nodiscard]] Status room_for(const shim::Credentials& client, pid_t told, const ServedInterface& interface,
+                                shim::Gate gate);
   /// Makes a binding and watches its bell and its client. The binding is alive when this returns ok. Throws
   /// std::bad_alloc; then there is no binding. On the watcher's thread.
   Status add(ServedParts parts);
@@ -96,8 +97,8 @@ class Bindings {
   OfNumbers ending_;       ///< Removed from bindings_, and not yet run down.
   OfNumbers called_back_;  ///< Run down, but they still have a callback stub, and so they still count.
   std::condition_variable ended_;
-  /// The number of bindings of each client process, so that an import costs the same however many there are. Only live
-  /// ones: the pid of a process that has ended may be reused.
+  /// The number of bindings of each client process (client_process_of()), so that an import costs the same however many
+  /// there are. Only live ones: the pid of a process that has ended may be reused.
   std::map<pid_t, std::size_t> bindings_of_;
   std::atomic<std::uint64_t> next_id_{0};
   /// Its thread releases callback stubs. It runs from the first binding with callbacks on, until end_all().

@@ -39,23 +39,26 @@ Result<std::uint64_t> bind_introduced(Bindings& bindings, const std::shared_ptr<
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
   // The caller is on another host; the network domain only introduces it. Nothing may be granted by that domain's
   // credentials.
-  if (request.principal) {
-    request.client = {shim::kNobodyHere};
-  } else {
-    request.client.pid = shim::number_of_introduced(nameserver, request.client.pid, fds[1].get());
+  if (request.principal) request.client = {shim::kNobodyHere};
+  const pid_t told = request.client.pid;
+  if (!request.principal) {
+    const auto number = shim::number_of_introduced(nameserver, told, fds[1].get());
+    if (!number) return number.error();
+    request.client.pid = *number;
   }
   const Status allowed =
       request.principal ? authorise(*interface, *request.principal) : authorise(*interface, request.client);
   if (!allowed) return allowed.error();
   auto layout = shim::RegionLayout::of(interface->pdl->classes);
   if (!layout) return layout.error();
-  if (Status room = bindings.room_for(request.client, *interface, request.gate); !room) return room.error();
+  if (Status room = bindings.room_for(request.client, told, *interface, request.gate); !room) return room.error();
   auto region = shim::Region::map(std::move(fds[0]), *std::move(layout));
   if (!region) return region.error();
   ServedParts parts;
   parts.id = bindings.next_id();
   parts.nonce = request.nonce;
   parts.client = request.client;
+  parts.told = told;
   parts.principal = std::move(request.principal);
   parts.region = *std::move(region);
   parts.client_pidfd = std::move(fds[1]);

@@ -112,7 +112,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
     return allowed.error();
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();
-  if (Status room = bindings_.room_for(*message.sender, *socket.interface, wanted->gate); !room) return room.error();
+  if (Status room = bindings_.room_for(*message.sender, 0, *socket.interface, wanted->gate); !room) return room.error();
   auto region_fd = shim::create_region(*layout);
   if (!region_fd) return region_fd.error();
   auto region = shim::Region::map(region_fd->get(), *std::move(layout));

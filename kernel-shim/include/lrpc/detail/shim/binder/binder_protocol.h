@@ -358,8 +358,9 @@ Result<UniqueFd> open_pidfd(pid_t pid);
 Result<UniqueFd> pidfd_of_sender(const Credentials& sender);
 /// The number here of a process that the nameserver has introduced as number `told`, with its pidfd. If the nameserver
 /// at the other end of the socket is outside of this PID namespace, `told` means nothing here: then by the kernel's
-/// word, from the pidfd, or 0 if the process has no number here or /proc does not tell it.
-pid_t number_of_introduced(int nameserver, pid_t told, int pidfd);
+/// word, from the pidfd, or 0 if the process has no number here or /proc does not tell it. Errors: system_error (no
+/// descriptor or memory to ask with: two descriptors at a time).
+Result<pid_t> number_of_introduced(int nameserver, pid_t told, int pidfd);
 /// Whether the other end of a connected socket is closed everywhere. Never blocks.
 [[nodiscard]] bool hung_up(int socket) noexcept;
 /// 16 bytes of getrandom(2).
