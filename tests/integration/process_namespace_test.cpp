@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "eventually.h"
 #include "length.h"
 #include "lrpc/client.h"
+#include "lrpc/sandbox.h"
 #include "lrpc/sealed.h"
 #include "lrpc/server.h"
 #include "world.h"
@@ -51,10 +53,13 @@ bool change_proc(const char* kind) {
 }
 
 /// What `client` returns in a process beside its server, which exports "chatter". Both get the nameserver's socket. 1:
-/// the server cannot export. 78: it knows the client by another number than its own, or than 0 without `known`.
+/// the server cannot export. 77: it cannot enter this sandbox. 78: it knows the client by another number than its own,
+/// or than 0 without `known`.
 template <class Client>
-int beside_a_server(const std::string& nameserver, Client client, bool known = true) {
+int beside_a_server(const std::string& nameserver, Client client, bool known = true,
+                    const std::optional<lrpc::sandbox::Options>& sandbox = {}) {
   EarlyChild caller(::geteuid(), client);
+  if (sandbox && !lrpc::sandbox::enter(*sandbox)) return 77;
   const pid_t number = known ? caller.pid() : 0;
   std::atomic<bool> right{true};
   ChatterService service;
@@ -179,18 +184,19 @@ TEST_F(ProcessNamespaces, a_client_calls_a_server_that_it_cannot_see_and_hears_o
 class OneNamespace : public ProcessNamespaces {
  protected:
   /// Has a client called back there. `proc`: what /proc is changed to; null: it stays that of the outer namespace.
-  void call_back(const char* proc, bool known) {
+  /// `sandbox`: the server's.
+  void call_back(const char* proc, bool known, const std::optional<lrpc::sandbox::Options>& sandbox = {}) {
     EarlyChild both(::geteuid(), [&](const std::string& nameserver) {
       return in_namespace_of_its_own([&] {
         if (proc != nullptr && !change_proc(proc)) return 77;
         const auto client = [known](const std::string& told) { return be_called_back(told, known); };
-        return beside_a_server(nameserver, client, known);
+        return beside_a_server(nameserver, client, known, sandbox);
       });
     });
     const World world;
     both.begin(world.nameserver());
     const int came = both.wait();
-    if (came == 77) GTEST_SKIP() << "this process cannot mount another /proc";
+    if (came == 77) GTEST_SKIP() << "this process can mount no other /proc, or enter no sandbox";
     EXPECT_EQ(came, 0);
   }
 };
@@ -204,6 +210,14 @@ TEST_F(OneNamespace, of_both_sides_lets_the_server_call_back_also_by_the_proc_of
 }
 
 TEST_F(OneNamespace, without_a_proc_that_tells_numbers_uses_none_of_lrpcds) { call_back("tmpfs", false); }
+
+TEST_F(OneNamespace, of_both_sides_lets_a_server_call_back_whose_sandbox_lets_it_read_proc_self) {
+  lrpc::sandbox::Options options;
+  options.read_only = {"/proc/self"};
+  options.allow = {"wait4"};  // for the client, which is a child of the server here
+  options.required = true;
+  call_back("proc", true, options);
+}
 
 TEST_F(OneNamespace, of_both_sides_lets_the_server_serve_a_sealed_client) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's runtime may have a thread, and a sealed process has one only";

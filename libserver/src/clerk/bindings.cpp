@@ -109,7 +109,7 @@ Status Bindings::room_for(const shim::Credentials& client, pid_t told, const Ser
   if (gate == shim::Gate::trap && client.pid <= 0) {
     return Error{Errc::not_supported,
                  "Gate::trap: the client has no process number in the server's process namespace, or none that the "
-                 "server's /proc tells"};
+                 "server's /proc tells (a sandbox must let the server read /proc/self)"};
   }
   accounts_->settle_ended(client.uid);
   Holding wanted = holding_of(interface);

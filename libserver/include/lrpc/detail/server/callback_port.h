@@ -33,7 +33,7 @@ class CallbackPort {
   /// limit_reached or system_error the offer can be used again; any other failure of an attempt uses it up. kImportOver
   /// and kBinding are the stub's import_over() and binding(), whatever the generated code calls them. Errors:
   /// not_supported (nothing is offered), binding_revoked, timed_out, not_permitted (a process other than the client
-  /// answers, or nobody can tell which does), those of import_over().
+  /// answers, or the server cannot tell), those of import_over().
   template <class Stub, auto kImportOver, auto kBinding, class Options>
   [[nodiscard]] Result<std::shared_ptr<Stub>> bound(const Options& options) {
     Attempt attempt(*this, options.timeout.value_or(kUsualPatience));
@@ -67,8 +67,8 @@ class CallbackPort {
       "another process than the binding's client serves the callback (or lrpcd, which has said who the client is, runs "
       "in a process namespace below this server's)";
   static constexpr const char* kNobodyKnows =
-      "the binding's client has no process number in this server's process namespace, or none that /proc tells: "
-      "whether it is the one that serves the callback, nobody can tell";
+      "the binding's client has no process number in this server's process namespace, or none that /proc tells (a "
+      "sandbox must let the server read /proc/self), so the server cannot tell whether that client serves the callback";
 
   /// A stub, whatever its type.
   struct Kept {
