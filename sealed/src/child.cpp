@@ -15,6 +15,7 @@
 #include "filter.h"
 #include "lrpc/detail/shim/binder/bell.h"
 #include "lrpc/detail/shim/binder/packet.h"
+#include "lrpc/detail/shim/system/lack.h"
 #include "lrpc/detail/shim/trap/trap.h"
 
 namespace lrpc::sealed {
@@ -32,7 +33,8 @@ constexpr int kOutOfTheWay = 64;
 /// How long to wait for a nameserver that does not accept, as in an ordinary import (shim::connect_nameserver()).
 constexpr timeval kConnectTime{5, 0};
 
-/// A connection to the first nameserver that accepts, which is noted in `report`.
+/// A connection to the first nameserver that accepts, which is noted in `report`. If descriptors or memory lack for a
+/// connection, the next nameserver is not tried, because this one may be there.
 int connect_nameserver(const ChildPlan& plan, Report& report) noexcept {
   int err = ENOENT;
   for (std::uint32_t place = 0; place < plan.nameservers.size(); ++place) {
@@ -54,6 +56,7 @@ int connect_nameserver(const ChildPlan& plan, Report& report) noexcept {
       return fd;
     }
     close(fd);
+    if (shim::is_lack(err)) break;
   }
   give_up(plan, Step::connecting, err);
 }

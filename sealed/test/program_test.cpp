@@ -9,10 +9,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -23,8 +25,11 @@
 #include <utility>
 #include <vector>
 
+#include "child.h"
 #include "eventually.h"
 #include "launcher.h"
+#include "lrpc/detail/shim/binder/packet.h"
+#include "refused_calls.h"
 #include "temporary_directory.h"
 
 namespace lrpc::sealed {
@@ -208,6 +213,27 @@ TEST_F(Programs, a_launcher_sees_that_its_child_was_killed_although_a_fork_child
   EXPECT_FALSE(started.get());
   if (child == 0) GTEST_SKIP() << "this kernel does not list the children of a thread";
   EXPECT_TRUE(returned) << "it waited until the copy was gone";
+}
+
+TEST(SealedChild, that_lacks_memory_to_connect_turns_to_no_other_nameserver) {
+  auto control = make_socket_pair().value();
+  ChildPlan plan;
+  plan.control = control.second.get();
+  plan.launcher = ::getpid();
+  plan.nameservers = {"/tmp/users-own", std::string(200, 's')};  // the second is too long for a socket
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (!testing_lrpc::refuse_calls(SYS_connect, ENOMEM)) ::_exit(0);
+    run_child(plan);
+  }
+  control.second.reset();
+  Report report;
+  const ssize_t got = shim::receive_packet(control.first.get(), room_of(report));
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  if (got == 0) GTEST_SKIP() << "no filters of seccomp can be set";
+  ASSERT_EQ(got, static_cast<ssize_t>(sizeof report));
+  EXPECT_EQ(report.step, Step::connecting);
+  EXPECT_EQ(report.err, ENOMEM) << "it has tried the second";
 }
 
 }  // namespace
