@@ -46,7 +46,7 @@ int connect_nameserver(const ChildPlan& plan, Report& report) noexcept {
     }
     std::memcpy(address.sun_path, path.data(), path.size());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0) give_up(plan, Step::asking, errno);  // no sign that the nameserver is away
+    if (fd < 0) give_up(plan, Step::connecting, errno);
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kConnectTime, sizeof kConnectTime);
     do {  // signals are blocked, but stopping and continuing the process interrupts connect(2) all the same
       err = connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;

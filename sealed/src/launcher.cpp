@@ -103,14 +103,15 @@ Status Launcher::find_interface() {
   options_.nameserver = shim::settled_nameserver(options_.nameserver);  // each question connects to it anew
   for (;;) {
     auto described = client::RawBinding::describe(options_.name, {.nameserver = options_.nameserver});
-    nameserver_seen_ |= described.code() != Errc::no_nameserver;
+    const bool not_reached = described.code() == Errc::no_nameserver || described.code() == Errc::system_error;
+    nameserver_seen_ |= !not_reached;
     if (described) {
       request_.interface = std::move(described->interface);
       return {};
     }
-    // A nameserver that was there before may be restarting.
+    // A nameserver that was there before may be restarting, or descriptors or memory may lack now to connect to it.
     const bool may_come = described.code() == Errc::name_unknown || described.code() == Errc::peer_gone ||
-                          (described.code() == Errc::no_nameserver && nameserver_seen_);
+                          (not_reached && nameserver_seen_);
     if (!may_come || wait_.left() == kDoNotWait) return described.error();
     std::this_thread::sleep_for(kPause);
   }

@@ -56,7 +56,7 @@ class Launcher {
   shim::ImportRequest request_;
   shim::Wait wait_{kNoLimit};     ///< For options_.timeout, from prepare() on.
   bool nameserver_seen_ = false;  ///< A nameserver has been reached once.
-  bool nameserver_lost_ = false;  ///< The nameserver was gone before it answered the child.
+  bool nameserver_lost_ = false;  ///< It was gone, or not to be reached, before it answered the child.
   ChildPlan plan_;
   UniqueFd program_;
   UniqueFd control_;  ///< Our end.

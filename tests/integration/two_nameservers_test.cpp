@@ -12,10 +12,10 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include "conformance_service.h"
+#include "counting_policy.h"
 #include "early_child.h"
 #include "eventually.h"
 #include "lrpc/nameserver.h"
@@ -30,18 +30,6 @@ using lrpc::nameserver::Nameserver;
 using namespace std::chrono_literals;
 
 constexpr int kNotPossibleHere = 77;
-
-/// Lets everybody do everything, and counts the imports.
-class CountingPolicy final : public lrpc::nameserver::Policy {
- public:
-  lrpc::Status may_export(const lrpc::nameserver::Peer& /*server*/, std::string_view /*name*/) override { return {}; }
-  lrpc::Status may_import(const lrpc::nameserver::Peer& /*client*/, std::string_view /*name*/,
-                          const lrpc::Credentials* /*server*/) override {
-    ++imports;
-    return {};
-  }
-  std::atomic<int> imports{0};
-};
 
 /// The system's nameserver, and the user's, which is looked for first and is restarted.
 class TwoNameservers {

@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,8 +15,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <thread>
+#include <utility>
 
 namespace testing_lrpc {
 
@@ -81,42 +84,55 @@ constexpr std::array<sock_filter, 5> at_each_thread(std::uint32_t action) {
 /// From now on no thread can be started.
 [[nodiscard]] inline bool refuse_threads() { return filter_this_thread(at_each_thread(SECCOMP_RET_ERRNO | EAGAIN)); }
 
-/// From now on, and for ever, this thread can start threads, but they can start none. After this object is destroyed,
-/// this thread cannot start any either.
-class NoThreadsOfThreads {
+/// Decides, on a thread of its own, which system calls fail in the thread that makes this object, and in threads and
+/// processes that are started from there later. After this object is destroyed, all calls fail for which it decided.
+class DecidedCalls {
  public:
-  NoThreadsOfThreads()
-      : answers_([this, starter = ::gettid()] { answer(starter); }),
-        listener_(set_filter(at_each_thread(SECCOMP_RET_USER_NOTIF), SECCOMP_FILTER_FLAG_NEW_LISTENER)) {
+  /// `filter`: its action for these calls is SECCOMP_RET_USER_NOTIF. `decide`: takes the calling thread, and returns
+  /// the errno with which the call fails, or 0 to let it pass.
+  template <std::size_t N>
+  DecidedCalls(const std::array<sock_filter, N>& filter, std::function<int(pid_t)> decide)
+      : answers_([this, decide = std::move(decide)] { answer(decide); }),
+        listener_(set_filter(filter, SECCOMP_FILTER_FLAG_NEW_LISTENER)) {
     begun_.set_value();
   }
-  NoThreadsOfThreads(const NoThreadsOfThreads&) = delete;
-  NoThreadsOfThreads& operator=(const NoThreadsOfThreads&) = delete;
-  ~NoThreadsOfThreads() {
+  DecidedCalls(const DecidedCalls&) = delete;
+  DecidedCalls& operator=(const DecidedCalls&) = delete;
+  ~DecidedCalls() {
     over_ = true;
     answers_.join();
     if (can_be_had()) ::close(listener_);
   }
   [[nodiscard]] bool can_be_had() const noexcept { return listener_ >= 0; }
-  /// How many threads were refused.
-  [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
  private:
-  void answer(pid_t starter) {
+  void answer(const std::function<int(pid_t)>& decide) {
     begun_.get_future().wait();
-    const auto decide = [&](const seccomp_notif& asked) {
-      if (asked.pid == static_cast<std::uint32_t>(starter)) return 0;
-      ++count_;
-      return EAGAIN;
-    };
-    while (can_be_had() && !over_) answer_call(listener_, decide);
+    const auto of_thread = [&](const seccomp_notif& asked) { return decide(static_cast<pid_t>(asked.pid)); };
+    while (can_be_had() && !over_) answer_call(listener_, of_thread);
   }
 
   std::promise<void> begun_;
   std::atomic<bool> over_ = false;
-  std::atomic<std::size_t> count_ = 0;
   std::thread answers_;  ///< Started before the filter is installed.
   const int listener_;
+};
+
+/// From now on, and for ever, this thread can start threads, but they can start none. After this object is destroyed,
+/// this thread cannot start any either.
+class NoThreadsOfThreads {
+ public:
+  [[nodiscard]] bool can_be_had() const noexcept { return starts_.can_be_had(); }
+  /// How many threads were refused.
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+
+ private:
+  std::atomic<std::size_t> count_ = 0;
+  const DecidedCalls starts_{at_each_thread(SECCOMP_RET_USER_NOTIF), [this, starter = ::gettid()](pid_t thread) {
+                               if (thread == starter) return 0;
+                               ++count_;
+                               return EAGAIN;
+                             }};
 };
 
 }  // namespace testing_lrpc

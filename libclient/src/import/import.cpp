@@ -177,17 +177,17 @@ Result<Binding> client::import_here(std::string_view name, const Pdl& pdl, const
   if (bound || wait.whole() == kDoNotWait) return bound;
 
   // B18. An import that waits for a name also waits for a nameserver that is being restarted: the servers export their
-  // names to it again.
+  // names to it again. If descriptors or memory lack for a connection meanwhile, that may pass, too.
   milliseconds pause = kFirstPause;
   while (bound.code() == Errc::peer_gone && shim::hung_up(socket->get())) {
     do {
       const milliseconds left = wait.left();
+      if (left == kDoNotWait && socket.code() == Errc::system_error) return socket.error();
       if (left == kDoNotWait) return bound;
       std::this_thread::sleep_for(std::min(pause, left));
       pause = std::min(pause * 2, kLongestPause);
       socket = shim::connect_first_of(sockets);
-    } while (!socket && socket.code() == Errc::no_nameserver);
-    if (!socket) return socket.error();
+    } while (!socket);
     ImportOptions rest = options;
     rest.timeout = wait.left();
     bound = client::bind(socket->get(), name, wish_of(pdl, false), rest);

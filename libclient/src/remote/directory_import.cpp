@@ -98,8 +98,11 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
   // An import that waits for a name waits until a host has the name, can be reached, and has an interface that fits
   // (hosts may be updated one after the other), and until lrpcd, etcd and lrpc-directory answer and permit it.
   return attempt_within(wait, asking_again_may_do, [&]() -> Result<Binding> {
-    if (directory->binding().revoked())
-      if (auto again = import_directory(options)) directory = std::move(again);
+    if (directory->binding().revoked()) {
+      auto again = import_directory(options);
+      if (again.code() == Errc::system_error) return again.error();
+      if (again) directory = std::move(again);
+    }
     const auto answer = look_up(*directory, name, pdl, wait);
     return answer ? bind_to_one(*directory, *answer, name, pdl, options) : answer.error();
   });

@@ -30,10 +30,11 @@ namespace lrpc::client {
   return next_host_may_do(code) || code == Errc::invalid_argument;
 }
 
-/// Whether an import that waits asks again after this error: as above, or because lrpcd is being restarted. There was
-/// one, or the import would not be bound to the directory.
+/// Whether an import that waits asks again after this error: as above, or because lrpcd is being restarted, or because
+/// this process lacks something now, such as memory to connect to lrpcd. There was an lrpcd, or the import would not be
+/// bound to the directory.
 [[nodiscard]] constexpr bool asking_again_may_do(Errc code) noexcept {
-  return next_host_may_do(code) || code == Errc::no_nameserver;
+  return next_host_may_do(code) || code == Errc::no_nameserver || code == Errc::system_error;
 }
 
 /// How long one call to the directory may take in an import with this `timeout`, of which `left` is left: `left`, and
