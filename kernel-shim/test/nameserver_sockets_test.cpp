@@ -131,11 +131,18 @@ TEST(NameserverSockets, a_program_that_connects_several_times_asks_the_first_tha
   const std::string users = runtime / "lrpc/lrpcd.sock";
   {
     const Listener listener(users);
-    EXPECT_EQ(settled_nameserver({}), users);
-    EXPECT_EQ(settled_nameserver("/nowhere"), "/nowhere") << "what the program has named is not looked for";
+    EXPECT_EQ(settled_nameserver({}).value(), users);
+    EXPECT_EQ(settled_nameserver("/nowhere").value(), "/nowhere") << "what the program has named is not looked for";
+    bool refused = false;
+    Errc lacking{};
+    std::thread([&] {
+      refused = testing_lrpc::refuse_calls(SYS_connect, ENOMEM);
+      lacking = settled_nameserver({}).code();
+    }).join();
+    EXPECT_EQ(lacking, refused ? Errc::system_error : Errc::ok);
   }
   if (!std::filesystem::exists(kSystemSocket)) {
-    EXPECT_EQ(settled_nameserver({}), "");
+    EXPECT_EQ(settled_nameserver({}).code(), Errc::no_nameserver);
   }
   std::filesystem::remove_all(runtime);
 }

@@ -100,7 +100,9 @@ Status Launcher::find_interface() {
     request_.interface = shim::OwnedInterfaceId::of(options_.pdl->interface);
     return {};
   }
-  options_.nameserver = shim::settled_nameserver(options_.nameserver);  // each question connects to it anew
+  auto settled = shim::settled_nameserver(options_.nameserver);  // each question connects to it anew
+  if (!settled) return settled.error();
+  options_.nameserver = *std::move(settled);
   for (;;) {
     auto described = client::RawBinding::describe(options_.name, {.nameserver = options_.nameserver});
     const bool not_reached = described.code() == Errc::no_nameserver || described.code() == Errc::system_error;

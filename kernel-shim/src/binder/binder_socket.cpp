@@ -342,10 +342,11 @@ Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) 
                                         : "; start one with `lrpcd` (or set LRPC_SOCKET)")};
 }
 
-std::string settled_nameserver(std::string_view given) {
+Result<std::string> settled_nameserver(std::string_view given) {
   std::vector<std::string> sockets = nameserver_sockets(given);
-  if (sockets.size() > 1) (void)connect_first_of(sockets);
-  return sockets.size() == 1 ? std::move(sockets.front()) : std::string();
+  if (sockets.size() > 1)
+    if (const auto connected = connect_first_of(sockets); !connected) return connected.error();
+  return std::move(sockets.front());
 }
 
 }  // namespace lrpc::shim

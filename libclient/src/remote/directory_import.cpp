@@ -92,7 +92,9 @@ Result<Binding> import_by_directory(std::string_view name, const Pdl& pdl, const
   const CallScope own(fresh);  // an import has its own timeout
   const shim::Wait wait(given.timeout.value_or(kDoNotWait));
   ImportOptions options = given;
-  options.nameserver = shim::settled_nameserver(given.nameserver);  // each attempt connects to it anew
+  auto settled = shim::settled_nameserver(given.nameserver);  // each attempt connects to it anew
+  if (!settled) return settled.error();
+  options.nameserver = *std::move(settled);
   auto directory = import_directory(options, wait);
   if (!directory) return directory.error();
   // An import that waits for a name waits until a host has the name, can be reached, and has an interface that fits

@@ -83,8 +83,9 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   Etcd for_lookups(config.server);
   Etcd etcd(config.server);  // its own connections, so that lookups do not delay the keep-alives of the lease
   PublisherOptions publishing;
-  const std::string nameserver = shim::settled_nameserver(line.nameserver);
-  publishing.nameserver = nameserver;
+  const auto nameserver = shim::settled_nameserver(line.nameserver);
+  if (!nameserver) return complain(nameserver.error().message());
+  publishing.nameserver = *nameserver;
   publishing.prefix = config.prefix;
   publishing.policy.ttl = config.lease;
   const Log log = [](Severity severity, const std::string& text) {
@@ -97,7 +98,7 @@ int run(const CommandLine& line, const Config& config, const sigset_t& ends) {
   const std::uint64_t descriptors = shim::descriptor_limit();
   ServerOptions serving = serving_options(descriptors);
   if (const std::string few = few_imports(serving, descriptors); !few.empty()) spdlog::warn("{}", few);
-  serving.nameserver = nameserver;
+  serving.nameserver = *nameserver;
   Server server(std::move(serving));
   const auto export_it = [&]() -> Status {
     auto exported = Directory::export_to(server, std::string(shim::kDirectoryName), lookups);

@@ -68,7 +68,9 @@ netrpc::ProtocolKinds daemon_kinds() {
 
 Result<std::unique_ptr<Daemon>> Daemon::start(DaemonOptions options) {
   // Each import for another host connects to it anew.
-  options.nameserver = shim::settled_nameserver(options.nameserver);
+  auto settled = shim::settled_nameserver(options.nameserver);
+  if (!settled) return settled.error();
+  options.nameserver = *std::move(settled);
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(options)));
   auto engine = netrpc::UringEngine::make(daemon->options_.engine);
   if (!engine) return engine.error();

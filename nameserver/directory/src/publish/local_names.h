@@ -28,7 +28,7 @@ class LocalNames {
     bool cut = false;  ///< There are more than kMost.
   };
 
-  /// `nameserver`: the socket of lrpcd. If it is empty, each connection goes to the first one that answers.
+  /// `nameserver`: the socket of lrpcd, as settled_nameserver() has it. Each connection goes to it.
   explicit LocalNames(std::string nameserver) : nameserver_(std::move(nameserver)) {}
 
   /// Asks lrpcd and lrpc-netd. Blocks at most some 10 s for each, usually far below a millisecond. Errors:

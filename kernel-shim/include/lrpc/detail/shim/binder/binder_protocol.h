@@ -332,9 +332,9 @@ Result<UniqueFd> connect_nameserver(std::string_view path = {}, bool wait = true
 /// The same for these sockets, not empty. From then on only the one that has answered is in `sockets`: a program whose
 /// nameserver is being restarted must not go on with another one, which knows other names and is for other users.
 Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait = true);
-/// The one socket for a program that connects several times: `given`; if that is empty, the only one that there
-/// is to try, or the first that answers. Empty if none answers. Waits as connect_nameserver() does.
-std::string settled_nameserver(std::string_view given);
+/// The one socket for a program that connects several times: `given`; if that is empty, the only one that there is to
+/// try, or the first that answers. Never empty. Errors, and waits, as connect_nameserver() does.
+Result<std::string> settled_nameserver(std::string_view given);
 
 /// Has the kernel tell the senders of the messages that come from now on (SO_PASSCRED, unix(7)). Returns the number of
 /// bytes that have come before: who sent those it may not know. INT_MAX if that cannot be told.
