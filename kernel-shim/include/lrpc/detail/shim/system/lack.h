@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <new>
 
 #include "lrpc/detail/shim/result.h"
 
@@ -13,10 +14,14 @@ namespace lrpc::shim {
   return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
-/// The error of an epoll_ctl(2) that has failed with `err`. ENOSPC is a limit there, and not about a disk.
-[[nodiscard]] inline Error epoll_ctl_error(int err) noexcept {
-  constexpr auto kTooMany = "epoll_ctl: this user watches as many descriptors as fs.epoll.max_user_watches allows";
-  return system_error(err == ENOSPC ? kTooMany : "epoll_ctl", err);
+/// The error of an epoll_ctl(2) that has failed with `err`. ENOSPC is a limit there, and not about a disk, of which
+/// its usual words speak.
+[[nodiscard]] inline Error epoll_ctl_error(int err) noexcept try {
+  if (err == ENOSPC)
+    return {Errc::system_error, "epoll_ctl: this user watches as many descriptors as fs.epoll.max_user_watches allows"};
+  return system_error("epoll_ctl", err);
+} catch (const std::bad_alloc&) {
+  return {Errc::system_error, {}};
 }
 
 }  // namespace lrpc::shim
