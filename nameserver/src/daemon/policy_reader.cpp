@@ -84,8 +84,9 @@ Status PolicyReader::ask() {
   // If the queue is full, requests are pending already.
   if (::write(socket_.get(), "?", 1) == 1 || errno == EAGAIN) return {};
   const int err = errno;
-  return shim::is_lack(err) ? system_error("send SIGHUP again: the process that reads the policy cannot be asked", err)
-                            : gone();
+  if (!shim::is_lack(err)) return gone();
+  return Error{Errc::system_error, std::string("the process that reads the policy could not be asked (") +
+                                       std::strerror(err) + "): send SIGHUP again"};
 }
 
 Result<std::optional<PolicySource>> PolicyReader::take() {
