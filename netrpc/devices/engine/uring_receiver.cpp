@@ -155,9 +155,9 @@ bool UringReceiver::arm_socket(SocketId id, int fd) noexcept {
   return true;
 }
 
-/// A one-shot poll: armed again, it reports at once if something is still there. (If another thread
-/// removes the descriptor before the poll is submitted, the poll may be of another file. It changes nothing there, and
-/// the ring is closed at once.)
+/// A one-shot poll: armed again, it reports at once if something is still there. (If another thread removes the
+/// descriptor before the poll is submitted, the poll may be of another file. It changes nothing there, and the ring is
+/// closed at once.)
 bool UringReceiver::arm_watched(SocketId id, int fd) noexcept {
   io_uring_sqe* const entry = next_entry();
   if (entry == nullptr) return false;
