@@ -2,18 +2,14 @@
 // program never gets name_taken because of its own earlier export (LRPC §3.1).
 #include <gtest/gtest.h>
 
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <atomic>
 #include <chrono>
 #include <future>
-#include <optional>
-#include <stdexcept>
 #include <thread>
 
 #include "conformance_service.h"
 #include "eventually.h"
+#include "scripted_nameserver.h"
 #include "temporary_directory.h"
 #include "world.h"
 
@@ -26,40 +22,6 @@ using lrpc::shim::ExportRequest;
 using lrpc::shim::Withdrawn;
 using lrpc::shim::WithdrawRequest;
 using namespace std::chrono_literals;
-
-/// A nameserver whose requests the test reads and answers one by one.
-class ScriptedNameserver {
- public:
-  explicit ScriptedNameserver(const std::string& path) : listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    unlink(path.c_str());
-    if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-        listen(listener_.get(), 4) != 0) {
-      throw std::runtime_error("ScriptedNameserver");
-    }
-  }
-  void accept() { connection_ = lrpc::UniqueFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
-  /// The next request, of the wanted kind. None: it is of another kind, or none comes.
-  template <class Request>
-  std::optional<Request> next() {
-    auto message = lrpc::shim::receive_message(connection_.get(), kPatience);
-    if (!message || !*message || !std::holds_alternative<Request>((*message)->body)) return std::nullopt;
-    last_ = (*message)->request;
-    return std::get<Request>((*message)->body);
-  }
-  /// Answers the last request.
-  template <class Answer>
-  void answer(Answer body) {
-    EXPECT_TRUE(lrpc::shim::send_message(connection_.get(), {last_, std::move(body), {}, {}}));
-  }
-
- private:
-  lrpc::UniqueFd listener_;
-  lrpc::UniqueFd connection_;
-  std::uint32_t last_ = 0;
-};
 
 /// Exports itself when it is called.
 struct Exporting : ConformanceService {
