@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "soft_limit.h"
 
 namespace lrpc::server {
 namespace {
@@ -42,16 +45,19 @@ Result<FakeStub> import_over(UniqueFd /*socket*/, const FakeOptions& /*options*/
 
 class CallbackPortTest : public testing::Test {
  protected:
-  CallbackPortTest() {
+  CallbackPortTest() { clients_ = offer_to(port_); }
+  /// Returns the client's end of what it offers.
+  static UniqueFd offer_to(CallbackPort& port) {
     auto pair = shim::make_socket_pair();
     EXPECT_TRUE(pair);
-    clients_ = std::move(pair->first);
-    port_.offer(shim::PeerSocket(std::move(pair->second), shim::PeerSocket::Made::here, {::getuid()}));
+    port.offer(shim::PeerSocket(std::move(pair->second), shim::PeerSocket::Made::here, {::getuid()}));
+    return std::move(pair->first);
   }
-  Errc bind(Errc outcome) {
+  static Result<std::shared_ptr<FakeStub>> bind_at(CallbackPort& port, Errc outcome) {
     next_outcome = outcome;
-    return port_.bound<FakeStub, &import_over, &FakeStub::binding>(FakeOptions{}).code();
+    return port.bound<FakeStub, &import_over, &FakeStub::binding>(FakeOptions{});
   }
+  Errc bind(Errc outcome) { return bind_at(port_, outcome).code(); }
 
   CallbackPort port_{::getpid(), true};
   UniqueFd clients_;
@@ -66,6 +72,36 @@ TEST_F(CallbackPortTest, asks_a_client_again_that_was_slow_or_if_something_was_l
 TEST_F(CallbackPortTest, lets_go_of_an_offer_that_is_none) {
   EXPECT_EQ(bind(Errc::bad_message), Errc::bad_message);
   EXPECT_EQ(bind(Errc::ok), Errc::not_supported);
+}
+
+TEST_F(CallbackPortTest, keeps_an_offer_for_which_there_was_no_descriptor) {
+  {
+    const testing_lrpc::SoftLimit none(1);
+    const auto lacking = bind_at(port_, Errc::ok);
+    EXPECT_EQ(lacking.code(), Errc::system_error);
+    EXPECT_NE(lacking.error().message().find("dup of a client's offer"), std::string::npos)
+        << lacking.error().message();
+  }
+  EXPECT_FALSE(shim::hung_up(clients_.get()));
+  EXPECT_EQ(bind(Errc::ok), Errc::ok);
+}
+
+TEST_F(CallbackPortTest, of_a_binding_that_has_ended_hangs_up_and_says_that_the_client_has_gone) {
+  port_.close();
+  const auto ended = bind_at(port_, Errc::ok);
+  EXPECT_EQ(ended.code(), Errc::binding_revoked);
+  EXPECT_NE(ended.error().text.find("the client has gone"), std::string::npos) << ended.error().text;
+  EXPECT_TRUE(shim::hung_up(clients_.get()));
+}
+
+TEST_F(CallbackPortTest, of_a_client_without_a_process_number_here_never_uses_the_offer_and_hangs_up) {
+  CallbackPort port(0, true);
+  const UniqueFd clients = offer_to(port);
+  const auto refused = bind_at(port, Errc::ok);
+  EXPECT_EQ(refused.code(), Errc::not_permitted);
+  EXPECT_NE(refused.error().text.find("has no process number"), std::string::npos) << refused.error().text;
+  EXPECT_TRUE(shim::hung_up(clients.get()));
+  EXPECT_EQ(bind_at(port, Errc::ok).code(), Errc::not_supported) << "nothing is offered any more";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "binding_without_client.h"
 #include "eventually.h"
 #include "poller/poller_team.h"
 #include "users.h"
@@ -22,16 +23,8 @@ class EStackPoolTest : public testing::Test {
   void start(const ServerOptions& options) {
     auto interface = std::make_shared<ServedInterface>();
     interface->pdl = &kPdl;
-    auto region = shim::Region::private_to_this_domain(*shim::RegionLayout::of(kPdl.classes));
-    auto bells = shim::make_socket_pair();
-    ASSERT_TRUE(region && bells);
-    ServedParts parts;
-    parts.client = {1, kAlice, kAlice};
-    parts.handles = std::make_shared<HandleCount>(1);
-    parts.region = *std::move(region);
-    parts.bell = std::move(bells->first);
-    parts.interface = std::move(interface);
-    binding_ = std::make_shared<ServedBinding>(std::move(parts));
+    binding_ = binding_without_client(std::move(interface));
+    ASSERT_NE(binding_, nullptr);
     pollers_.emplace(options, processors_, grant_);
     pool_.emplace(options, processors_, *pollers_, [this](std::uint32_t) { ++asked_; });
     pool_->admit(*binding_);
