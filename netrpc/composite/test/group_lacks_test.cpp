@@ -36,12 +36,13 @@ std::vector<Part> calls_to_all() { return {part(grpc_kind()), part(sync_kind()),
 
 /// A group of two, over Lacking at the client.
 struct LackingClient {
-  Lacking* below = nullptr;
+  std::vector<Lacking*> clients;  ///< One.
   Several group{2, calls_to_all, {}, 0, [this](SimHost& host) -> Protocol& {
-                  Lacking& made = host.add<Lacking>(host.ip());
-                  if (host.index() == 0) below = &made;
+                  auto& made = host.add<Lacking>(host.ip());
+                  if (host.index() == 0) clients.push_back(&made);
                   return made;
                 }};
+  [[nodiscard]] Lacking& below() const { return *clients.front(); }
   [[nodiscard]] Result<SessionRef> open() {
     const Shepherd inside(group.net[0].monitor());
     return group.layers[0]->open(*group.client, Several::to_group());
@@ -50,18 +51,18 @@ struct LackingClient {
 
 TEST(GroupRpc, members_are_not_said_to_be_unreachable_if_this_host_lacks_something) {
   LackingClient client;
-  client.below->lacks = Lacking::Lacks::descriptors;
+  client.below().lacks = Lacking::Lacks::descriptors;
   const auto refused = client.open();
   EXPECT_EQ(refused.code(), Errc::limit_reached);
   EXPECT_NE(refused.error().text.find("no descriptor is left"), std::string::npos) << refused.error().text;
-  client.below->lacks = Lacking::Lacks::memory;
+  client.below().lacks = Lacking::Lacks::memory;
   EXPECT_EQ(client.open().code(), Errc::limit_reached);
 }
 
 TEST(GroupRpc, a_member_that_could_not_be_asked_has_failed_for_the_true_reason) {
   LackingClient client;
-  client.below->lacks = Lacking::Lacks::descriptors;
-  client.below->only = client.group.net.address(2);
+  client.below().lacks = Lacking::Lacks::descriptors;
+  client.below().only = client.group.net.address(2);
   auto opened = client.open();
   ASSERT_TRUE(opened) << opened.error().message();
   {
@@ -79,9 +80,9 @@ TEST(GroupRpc, a_member_that_could_not_be_asked_has_failed_for_the_true_reason) 
 TEST(GroupRpc, what_this_host_lacks_is_the_reason_whether_a_member_before_or_behind_is_unreachable) {
   for (const std::size_t lacking : {1U, 2U}) {
     LackingClient client;
-    client.below->lacks = Lacking::Lacks::descriptors;
-    client.below->only = client.group.net.address(lacking);
-    client.below->away = client.group.net.address(3 - lacking);
+    client.below().lacks = Lacking::Lacks::descriptors;
+    client.below().only = client.group.net.address(lacking);
+    client.below().away = client.group.net.address(3 - lacking);
     EXPECT_EQ(client.open().code(), Errc::limit_reached);
     {
       const Shepherd inside(client.group.net[0].monitor());
