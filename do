@@ -11,7 +11,7 @@ usage() {
 ./do test [ARGS] [-- ...]   build and run the tests; under ASan+UBSan and TSan those in which these can find something
       --quick                 units and calls over every gate, without sanitizers: for the edit loop
       --since COMMIT          only tests that can see what has changed since then
-      --all                   every test in every build, the long forms, the models, the benches' tests (docs/TESTS.md)
+      --all                   every test in debug and asan, long forms, models, the benches' tests (docs/TESTS.md)
       --in BUILD              only in debug, asan or tsan
       --no-sanitizers         only in debug
       other arguments         go to ctest, for example -R conformance
