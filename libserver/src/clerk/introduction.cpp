@@ -37,11 +37,13 @@ Result<std::uint64_t> bind_introduced(Bindings& bindings, const std::shared_ptr<
   if (message.fds_lost) return Error{Errc::limit_reached, "the server is out of file descriptors"};
   std::vector<UniqueFd>& fds = message.fds;
   if (fds.size() != 3) return Error{Errc::bad_message, "a bind request without its descriptors"};
-  // The caller is on another host; the network domain only introduces it. Nothing may be granted by that domain's
-  // credentials.
-  if (request.principal) request.client = {shim::kNobodyHere};
-  const pid_t told = request.client.pid;
-  if (!request.principal) {
+  pid_t told = 0;
+  if (request.principal) {
+    // The caller is on another host; the network domain only introduces it. Nothing may be granted by that domain's
+    // credentials.
+    request.client = {shim::kNobodyHere};
+  } else {
+    told = request.client.pid;
     const auto number = shim::number_of_introduced(nameserver, told, fds[1].get());
     if (!number) return number.error();
     request.client.pid = *number;

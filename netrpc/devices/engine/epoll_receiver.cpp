@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/lack.h"
 #include "netrpc/devices/engine/core.h"
 
 namespace lrpc::netrpc {
@@ -20,7 +21,7 @@ class EpollReceiver final : public Receiver {
     if (!epoll_) return system_error("epoll_create1", errno);
     epoll_event event{.events = EPOLLIN, .data = {.u64 = kKick}};
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, engine_.core_->kick_event, &event) != 0)
-      return system_error("epoll_ctl", errno);
+      return shim::epoll_ctl_error(errno);
     return {};
   }
   void receive(std::optional<Time> until) override {

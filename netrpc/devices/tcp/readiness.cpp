@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "lrpc/detail/shim/system/lack.h"
+
 namespace lrpc::netrpc {
 namespace {
 
@@ -28,7 +30,7 @@ Result<std::unique_ptr<Readiness>> Readiness::make(Host& host, UringEngine& engi
   if (!epoll) return system_error("epoll_create1", errno);
   made->more_ = UniqueFd(::eventfd(1, EFD_CLOEXEC));
   if (!made->more_) return system_error("eventfd", errno);
-  if (!watch_at(epoll.get(), EPOLL_CTL_ADD, made->more_.get(), kMore, 0)) return system_error("epoll_ctl", errno);
+  if (!watch_at(epoll.get(), EPOLL_CTL_ADD, made->more_.get(), kMore, 0)) return shim::epoll_ctl_error(errno);
   made->watched_ = engine.watch(host, epoll.get(), *made);
   made->epoll_ = epoll.release();
   return made;

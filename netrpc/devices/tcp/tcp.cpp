@@ -14,6 +14,7 @@
 #include <new>
 #include <utility>
 
+#include "lrpc/detail/shim/system/lack.h"
 #include "netrpc/devices/device/device.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/devices/tcp/protocol.h"
@@ -120,7 +121,7 @@ Status TcpProtocol::listen() {
       return Error{Errc::name_taken, name() + ": port " + std::to_string(*options_.port) + " is in use"};
     return cannot_bind(name(), bound_, *options_.port, errno);
   }
-  if (!readiness_->watch(socket.get(), kListening, EPOLLIN)) return system_error("epoll_ctl", errno);
+  if (!readiness_->watch(socket.get(), kListening, EPOLLIN)) return shim::epoll_ctl_error(errno);
   listening_ = std::move(socket);
   return {};
 }
