@@ -67,6 +67,22 @@ TEST(DaemonPolicy, all_that_was_read_is_put_into_force_at_once_and_in_order) {
   EXPECT_LT(place_of("3 rules"), std::ssize(said));
 }
 
+TEST(DaemonPolicy, a_link_that_leads_nowhere_is_an_error_and_the_log_says_if_there_is_no_file) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "policy.toml";
+  ASSERT_EQ(::symlink("nowhere.toml", file.c_str()), 0);
+  EXPECT_EQ(DaemonPolicy::open(file, false, ExportRule::own_user).code(), Errc::system_error);
+
+  ASSERT_EQ(::unlink(file.c_str()), 0);
+  auto policy = DaemonPolicy::open(file, false, ExportRule::own_user);
+  ASSERT_TRUE(policy) << policy.error().message();
+  std::vector<std::string> said;
+  NameserverOptions options;
+  options.log = [&](LogLevel, std::string_view text) { said.emplace_back(text); };
+  policy->apply_to(options);
+  EXPECT_EQ(said, std::vector{"there is no " + file + ": everybody may import"});
+}
+
 constexpr int kNoChroot = 77;
 
 /// The status of a process with this root directory.

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,12 @@ namespace {
 
 std::string has_been_read(const FilePolicy& policy) {
   return "read the policy " + policy.path() + ": " + std::to_string(policy.rules().size()) + " rules";
+}
+
+/// A symbolic link that leads nowhere is not missing: somebody has put it there for a policy.
+bool is_missing(const std::string& path) {
+  struct stat found {};
+  return ::lstat(path.c_str(), &found) != 0 && errno == ENOENT;
 }
 
 }  // namespace
@@ -33,7 +40,9 @@ Result<DaemonPolicy> DaemonPolicy::open(const std::string& path, bool must_exist
   made.reload_->rule = rule;
   made.reload_->signal = take_signals({SIGHUP});
   if (!made.reload_->signal) return system_error("signalfd", errno);
-  if (must_exist || ::access(path.c_str(), F_OK) == 0 || errno != ENOENT) {
+  if (!must_exist && is_missing(path)) {
+    made.read_ = "there is no " + path + ": everybody may import";
+  } else {
     auto policy = FilePolicy::compile(load_policy_source(path), rule);
     if (!policy) return policy.error();
     made.read_ = has_been_read(**policy);

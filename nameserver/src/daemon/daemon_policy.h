@@ -22,9 +22,9 @@ UniqueFd take_signals(std::initializer_list<int> signals);
 /// wrong with it and the old one stays.
 class DaemonPolicy {
  public:
-  /// Reads `path`. If there is no such file and it need not exist, the default policy applies until there is one.
-  /// Empty: the default policy always applies, and SIGHUP is not handled. Forks (PolicyReader::start). Errors: those of
-  /// load_policy_source() and FilePolicy::compile().
+  /// Reads `path`. If there is nothing, not even a symbolic link that leads nowhere, and it need not exist, the default
+  /// policy applies until there is a file. Empty: the default policy always applies, and SIGHUP is not handled. Forks
+  /// (PolicyReader::start). Errors: those of load_policy_source() and FilePolicy::compile().
   static Result<DaemonPolicy> open(const std::string& path, bool must_exist, ExportRule rule);
   DaemonPolicy(DaemonPolicy&&) = default;
   DaemonPolicy& operator=(DaemonPolicy&&) = delete;
