@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "lrpc/detail/shim/binder/ask_nameserver.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
 #include "refused_calls.h"
@@ -165,6 +166,16 @@ TEST_F(BinderSocket, last_words_are_heard_although_the_peer_closed_with_messages
   ASSERT_TRUE(got && *got);
   EXPECT_EQ(std::get<Failed>((*got)->body).code, Errc::bad_message);
   EXPECT_EQ(receive_message(there_.get()).code(), Errc::peer_gone);
+}
+
+TEST_F(BinderSocket, a_nameserver_that_hangs_up_before_the_request_is_heard_all_the_same) {
+  const auto ask = [&] { return ask_nameserver<Listed>(there_.get(), ListRequest{}, kNoLimit).error(); };
+  ASSERT_TRUE(send_message(here_.get(), {0, Failed{Errc::limit_reached, "its quota is 2 (connections)"}, {}, {}}));
+  here_.reset();
+  const Error refused = ask();
+  EXPECT_EQ(refused.code, Errc::limit_reached);
+  EXPECT_EQ(refused.text, "its quota is 2 (connections)");
+  EXPECT_EQ(ask().code, Errc::peer_gone) << "it has said no more";
 }
 
 TEST_F(BinderSocket, nothing_comes_when_the_time_is_over) {

@@ -62,14 +62,17 @@ int connect_nameserver(const ChildPlan& plan, Report& report) noexcept {
 }
 
 /// Sends the import request itself, so that the nameserver or the private server sees this process as the client. Then
-/// hands the connection to the launcher.
+/// hands the connection to the launcher, also if it could not send: the nameserver may have said why.
 void ask(const ChildPlan& plan) noexcept {
   Report report;
   const int fd = plan.socket >= 0 ? plan.socket : connect_nameserver(plan, report);
   // Nothing has been sent on it before. If it has no room, a private server has filled it and may never read: do not
   // wait.
-  if (shim::send_packet(fd, plan.request, {}, MSG_DONTWAIT) < 0) give_up(plan, Step::asking, errno);
-  if (shim::send_packet(plan.control, bytes_of(report), {&fd, 1}) < 0) _exit(1);
+  if (shim::send_packet(fd, plan.request, {}, MSG_DONTWAIT) < 0) {
+    report.step = Step::asking;
+    report.err = errno;
+  }
+  if (shim::send_packet(plan.control, bytes_of(report), {&fd, 1}) < 0 || report.step != Step::asked) _exit(1);
   close(fd);
 }
 

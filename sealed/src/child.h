@@ -28,11 +28,11 @@ namespace lrpc::sealed {
 
 enum class Step : std::uint32_t { asked, connecting, asking, arranging, sealing };
 
-/// Child → launcher. The connection is attached if `step` is `asked`.
+/// Child → launcher. The connection is attached if `step` is `asked` or `asking`.
 struct Report {
   Step step = Step::asked;
   std::int32_t err = 0;
-  std::uint32_t nameserver = 0;  ///< Its place in ChildPlan::nameservers, if `step` is `asked`.
+  std::uint32_t nameserver = 0;  ///< Its place in ChildPlan::nameservers, if the connection is attached.
 };
 
 /// Launcher → child. Region, description and bell are attached.

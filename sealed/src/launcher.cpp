@@ -14,6 +14,7 @@
 
 #include "environment.h"
 #include "filter.h"
+#include "lrpc/detail/shim/binder/ask_nameserver.h"
 #include "lrpc/detail/shim/binder/packet.h"
 #include "lrpc/detail/shim/call/region.h"
 #include "lrpc/detail/shim/trap/trap.h"
@@ -226,8 +227,10 @@ Status Launcher::introduce() {
     if (report.step == Step::asking && report.err == EAGAIN)
       return Error{Errc::timed_out, "nobody reads the import request: the socket is full"};
     if (report.step == Step::asking && is_closed(report.err)) {
-      nameserver_lost_ = !socket_;
-      return Error{Errc::peer_gone, std::string(socket_ ? "the server" : "the nameserver") + " has closed its socket"};
+      if (socket_) return Error{Errc::peer_gone, "the server has closed its socket"};
+      Error why = shim::last_words(socket.get(), {Errc::peer_gone, "the nameserver has closed its socket"});
+      nameserver_lost_ = why.code == Errc::peer_gone;
+      return why;
     }
     return system_error("asking for the binding", report.err);
   }

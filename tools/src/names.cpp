@@ -5,25 +5,12 @@
 #include <exception>
 
 #include "commands.h"
-#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/ask_nameserver.h"
 
 namespace lrpc::tools {
 namespace {
 
 constexpr std::chrono::milliseconds kAnswerTime{10'000};
-
-/// Sends one request to the nameserver and waits for its answer, which must be an `Answer`.
-template <class Answer>
-Result<Answer> ask(int socket, shim::BinderBody request) {
-  if (Status sent = shim::send_message(socket, {.request = 1, .body = std::move(request), .fds = {}}); !sent)
-    return sent.error();
-  auto answer = shim::receive_message(socket, kAnswerTime);
-  if (!answer) return answer.error();
-  if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver does not answer"};
-  if (auto* wanted = std::get_if<Answer>(&(*answer)->body)) return std::move(*wanted);
-  if (const auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, failed->text};
-  return Error{Errc::bad_message, "the nameserver's answer makes no sense"};
-}
 
 }  // namespace
 
@@ -44,7 +31,8 @@ int list_names(const std::string& nameserver) {
   if (!socket) return complain(socket.error());
   std::vector<shim::ListedName> names;
   for (bool more = true; more;) {
-    auto page = ask<shim::Listed>(socket->get(), shim::ListRequest{names.empty() ? "" : names.back().name});
+    const shim::ListRequest next{names.empty() ? "" : names.back().name};
+    auto page = shim::ask_nameserver<shim::Listed>(socket->get(), next, kAnswerTime);
     if (!page) return complain(page.error());
     more = page->more && !page->names.empty();
     std::ranges::move(page->names, std::back_inserter(names));
@@ -66,7 +54,7 @@ int list_names(const std::string& nameserver) {
 int describe_name(const std::string& nameserver, const std::string& name) {
   auto socket = shim::connect_nameserver(nameserver);
   if (!socket) return complain(socket.error());
-  const auto described = ask<shim::Described>(socket->get(), shim::DescribeRequest{name});
+  const auto described = shim::ask_nameserver<shim::Described>(socket->get(), shim::DescribeRequest{name}, kAnswerTime);
   if (!described) return complain(described.error());
   fmt::print("{}{}", described->text, described->text.ends_with('\n') ? "" : "\n");
   return 0;

@@ -25,7 +25,7 @@ class RawBinding {
 
   /// The interface that is exported as `name`, and its declaration, both as the server gives them (hostile). Blocks
   /// until the nameserver answers, at most a few seconds. Uses only `options.nameserver`. Errors: invalid_argument (no
-  /// name), no_nameserver, name_unknown, not_permitted, timed_out, bad_message, peer_gone.
+  /// name), no_nameserver, name_unknown, not_permitted, limit_reached, timed_out, bad_message, peer_gone.
   static Result<Described> describe(std::string_view name, const ImportOptions& options);
 
   /// Binds to `name` as Binding::import() does, on behalf of `principal`. `interface` must be exactly the one that the

@@ -10,6 +10,7 @@
 #include "answer_slack.h"
 #include "binding/library.h"
 #include "import.h"
+#include "lrpc/detail/shim/binder/ask_nameserver.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 #include "lrpc/detail/shim/system/processor.h"
 
@@ -60,6 +61,7 @@ Result<shim::BinderMessage> ask(int socket, std::string_view name, const ImportW
   const milliseconds patience = patience_of(options, wish.is_private);
   const Status sent = shim::send_message(socket, {1, std::move(request), {}, {}}, patience);
   if (sent.code() == Errc::limit_reached) return Error{Errc::timed_out, "nobody read the import request in time"};
+  if (sent.code() == Errc::peer_gone && !wish.is_private) return shim::last_words(socket, sent.error());
   if (!sent) return sent.error();
 
   get_ready(options);

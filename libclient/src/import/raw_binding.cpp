@@ -8,6 +8,7 @@
 #include "import.h"
 #include "lrpc/detail/client/call/call_scope.h"
 #include "lrpc/detail/client/call/pending.h"
+#include "lrpc/detail/shim/binder/ask_nameserver.h"
 #include "lrpc/detail/shim/binder/told_text.h"
 #include "lrpc/detail/shim/system/cancellation.h"
 
@@ -20,14 +21,7 @@ Error no_name() { return {Errc::invalid_argument, "that is no name that could be
 
 /// Asks the nameserver for the export of this name, with the server's own procedure descriptors.
 Result<shim::Described> ask(int socket, std::string_view name) {
-  const Status sent = shim::send_message(socket, {1, shim::DescribeRequest{std::string(name)}, {}, {}}, answer_slack);
-  if (!sent) return sent.error();
-  auto answer = shim::receive_message(socket, answer_slack);
-  if (!answer) return answer.error();
-  if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver did not answer in time"};
-  if (auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, std::move(failed->text)};
-  if (auto* described = std::get_if<shim::Described>(&(*answer)->body)) return std::move(*described);
-  return Error{Errc::bad_message, "the answer to a question about a name makes no sense"};
+  return shim::ask_nameserver<shim::Described>(socket, shim::DescribeRequest{std::string(name)}, answer_slack);
 }
 
 /// Returns the status of a failed call and, if the server's program has given a reason, writes its text into `results`.

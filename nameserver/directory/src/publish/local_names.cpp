@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <variant>
 
+#include "lrpc/detail/shim/binder/ask_nameserver.h"
 #include "publish/chosen_names.h"
 
 namespace lrpc::directory {
@@ -18,19 +18,6 @@ Error no_network() { return {Errc::remote_unavailable, "no lrpc-netd here: no na
 
 }  // namespace
 
-Result<shim::Listed> LocalNames::page(const std::string& after) {
-  if (Status sent = shim::send_message(socket_.get(), {.request = 1, .body = shim::ListRequest{after}, .fds = {}},
-                                       kLocalPatience);
-      !sent)
-    return sent.error();
-  auto answer = shim::receive_message(socket_.get(), kLocalPatience);
-  if (!answer) return answer.error();
-  if (!answer->has_value()) return Error{Errc::timed_out, "lrpcd does not answer"};
-  if (auto* listed = std::get_if<shim::Listed>(&(*answer)->body)) return std::move(*listed);
-  if (const auto* failed = std::get_if<shim::Failed>(&(*answer)->body)) return Error{failed->code, failed->text};
-  return Error{Errc::bad_message, "lrpcd's answer makes no sense"};
-}
-
 Status LocalNames::list(std::vector<shim::ListedName>& names) {
   if (!socket_) {
     auto connected = shim::connect_nameserver(nameserver_, false);
@@ -38,7 +25,8 @@ Status LocalNames::list(std::vector<shim::ListedName>& names) {
     socket_ = *std::move(connected);
   }
   for (bool more = true; more && names.size() < kMostListed;) {
-    auto next = page(names.empty() ? std::string() : names.back().name);
+    const shim::ListRequest request{names.empty() ? std::string() : names.back().name};
+    auto next = shim::ask_nameserver<shim::Listed>(socket_.get(), request, kLocalPatience);
     if (!next) {
       socket_.reset();
       return next.error();

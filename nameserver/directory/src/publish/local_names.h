@@ -32,13 +32,12 @@ class LocalNames {
   explicit LocalNames(std::string nameserver) : nameserver_(std::move(nameserver)) {}
 
   /// Asks lrpcd and lrpc-netd. Blocks at most some 10 s for each, usually far below a millisecond. Errors:
-  /// no_nameserver, remote_unavailable (no lrpc-netd), not_permitted (lrpc-netd does not serve this user), timed_out,
-  /// peer_gone.
+  /// no_nameserver, remote_unavailable (no lrpc-netd), not_permitted (lrpc-netd does not serve this user),
+  /// limit_reached, timed_out, peer_gone.
   Result<Names> look();
 
  private:
   Status list(std::vector<shim::ListedName>& names);
-  Result<shim::Listed> page(const std::string& after);
 
   const std::string nameserver_;
   UniqueFd socket_;
