@@ -129,6 +129,46 @@ TEST_P(Registry, a_name_vanishes_with_its_process_although_a_forked_child_holds_
   ::waitpid(child, nullptr, 0);
 }
 
+/// At the second export, ends the process that made the first.
+class EndsTheFirst final : public Policy {
+ public:
+  Status may_export(const Peer& server, std::string_view) override {
+    if (first_ != 0) {
+      ::kill(first_, SIGKILL);
+      ::waitpid(first_, nullptr, 0);
+    }
+    first_ = server.pid;
+    return {};
+  }
+  Status may_import(const Peer&, std::string_view, const lrpc::shim::Credentials*) override { return {}; }
+
+ private:
+  pid_t first_ = 0;
+};
+
+TEST_P(Registry, a_server_gets_the_name_of_a_dead_process_at_once_although_a_forked_child_holds_the_socket) {
+  options_.policy = std::make_shared<EndsTheFirst>();
+  START_NAMESERVER();
+  int grandchild_pipe[2];
+  ASSERT_EQ(::pipe(grandchild_pipe), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    TestPeer server(path());
+    if (server.export_name("files") == 0) ::_exit(1);
+    const pid_t grandchild = ::fork();
+    const bool told = grandchild == 0 || ::write(grandchild_pipe[1], &grandchild, sizeof grandchild) > 0;
+    if (told) ::pause();
+    ::_exit(1);
+  }
+  ::close(grandchild_pipe[1]);
+  pid_t grandchild = 0;
+  ASSERT_EQ(::read(grandchild_pipe[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
+  ::close(grandchild_pipe[0]);
+  TestPeer server(path());
+  EXPECT_NE(server.export_name("files"), 0U);
+  ::kill(grandchild, SIGKILL);
+}
+
 TEST_P(Registry, more_names_than_fit_one_message_are_listed_in_pages) {
   options_.limits.max_exports_per_connection = 1000;
   START_NAMESERVER();

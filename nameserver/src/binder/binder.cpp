@@ -1,7 +1,6 @@
 #include "binder.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -78,11 +77,8 @@ void Binder::on(Connection& peer, std::uint32_t request, shim::ImportRequest bod
 /// Whether `peer` is the process that exports kNetworkName, and is alive: only then nobody else can have its pid.
 bool Binder::is_network_domain(const Connection& peer) const {
   const Connection* const network = registry_.server_of(shim::kNetworkName);
-  if (network == nullptr || network->closing || network->peer.pid != peer.peer.pid ||
-      network->peer.uid != peer.peer.uid)
-    return false;
-  pollfd alive{network->pidfd.get(), POLLIN, 0};
-  return ::poll(&alive, 1, 0) == 0;
+  return network != nullptr && !network->closing && network->peer.pid == peer.peer.pid &&
+         network->peer.uid == peer.peer.uid && !has_ended(*network);
 }
 
 // B8

@@ -61,6 +61,9 @@ struct Connection {
   }
 };
 
+/// Whether the process of a server has ended. A forked child may still hold its socket. Precondition: it has a pidfd.
+[[nodiscard]] bool has_ended(const Connection& server) noexcept;
+
 /// One more than servers are told of, so that it is known that there are more.
 inline constexpr std::size_t kMostGroupsKept = shim::ClientCredentials::kMostGroups + 1;
 

@@ -1,5 +1,6 @@
 #include "peers.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -235,6 +236,11 @@ void Peers::log_about(const shim::Credentials& peer, LogLevel level, std::string
 
 void Peers::log_refusal(const shim::Credentials& peer, const Error& why) {
   log_about(peer, LogLevel::info, describe_peer(peer) + " was refused: " + sanitized(why.message()));
+}
+
+bool has_ended(const Connection& server) noexcept {
+  pollfd ended{server.pidfd.get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) == 1;
 }
 
 std::string sanitized(std::string_view text) { return shim::printable(text, shim::kMaxReasonLength); }

@@ -46,8 +46,8 @@ void Registry::on(Connection& peer, std::uint32_t request, shim::ExportRequest b
   // Before the quotas, in which the last holder may still count.
   if (const auto held = exports_.find(body.name); held != exports_.end()) {
     Connection& holder = *held->second.server;
-    // A restarted server must get its name although the hang-up of its old connection has not been handled yet.
-    if (&holder == &peer || !shim::hung_up(holder.socket.get()))
+    // A restarted server must get its name although the end of the one before has not been handled yet.
+    if (&holder == &peer || !(shim::hung_up(holder.socket.get()) || has_ended(holder)))
       return peers_.fail(peer, request,
                          {Errc::name_taken, "'" + body.name + "' is exported by " + describe_peer(holder.peer)});
     peers_.doom(holder);
