@@ -1,4 +1,4 @@
-// The order in which a server is asked about imports of its names.
+// The order in which a server is asked about imports of its names, and which ones it is not asked about.
 #include "test_peer.h"
 
 namespace lrpc::nameserver::test {
@@ -100,6 +100,20 @@ TEST_P(ImportOrder, imports_of_a_name_that_is_withdrawn_wait_for_its_next_server
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.next_failure(), Errc::not_permitted);
   server.hang_up();
   EXPECT_TRUE(client.is_served());
+}
+
+TEST_P(ImportOrder, a_server_is_asked_about_no_more_imports_of_a_client_that_has_gone) {
+  options_.limits.max_binds_per_server = 2;
+  START_NAMESERVER();
+  TestPeer server(path());
+  server.export_name("a");
+  TestPeer client(path());
+  for (int i = 0; i < 6; ++i) client.import("a");
+  ASSERT_TRUE(client.is_served()) << "all of its imports have been heard";
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(server.next_as<shim::BindRequest>());
+  client.hang_up();
+  ASSERT_TRUE(eventually([&] { return shim::hung_up(server.fds.at(2).get()); })) << "its second import has ended";
+  EXPECT_TRUE(server.quiet());
 }
 
 }  // namespace

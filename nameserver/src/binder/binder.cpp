@@ -120,6 +120,10 @@ void Binder::serve_waiting_of(Connection& server) {
   while (!server.closing && !server.waiting.empty() && server.binds.size() < options_.limits.max_binds_per_server) {
     const ImportId id = server.waiting.next();
     Import& import = imports_.at(id);
+    if (import.client->closing) {  // nobody would get the binding
+      erase_import(id);
+      continue;
+    }
     const ImportLine::User user = user_of(import);
     const Export& exported = *registry_.find(import.wanted.name);
     const auto asked = as_memory_allows([&] { return ask_clerk(id, import, exported); });
