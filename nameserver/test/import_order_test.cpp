@@ -116,5 +116,20 @@ TEST_P(ImportOrder, a_server_is_asked_about_no_more_imports_of_a_client_that_has
   EXPECT_TRUE(server.quiet());
 }
 
+TEST_P(ImportOrder, an_import_whose_turn_never_came_says_that_its_server_does_not_read) {
+  options_.bind_timeout = milliseconds(40);
+  options_.limits.max_fds_in_flight_per_connection = 3;  // enough for one BindRequest
+  options_.allocator_tick = kNoLimit;                    // its pages are descriptors, too
+  START_NAMESERVER();
+  TestPeer server(path());
+  server.export_name("a");
+  TestPeer client(path());
+  for (const char* const why : {"the server of 'a' did not answer", "the server of 'a' does not read"}) {
+    client.import("a");
+    EXPECT_EQ(client.next_failure(), Errc::timed_out);
+    EXPECT_TRUE(client.text.starts_with(why)) << client.text;
+  }
+}
+
 }  // namespace
 }  // namespace lrpc::nameserver::test

@@ -125,8 +125,7 @@ void Binder::serve_waiting_of(Connection& server) {
       continue;
     }
     const ImportLine::User user = user_of(import);
-    const Export& exported = *registry_.find(import.wanted.name);
-    const auto asked = as_memory_allows([&] { return ask_clerk(id, import, exported); });
+    const auto asked = as_memory_allows([&] { return ask_clerk(id, import, *registry_.find(import.wanted.name)); });
     // A server that was found dead loses the name when it is reaped; until then the import stays in line.
     if (server.closing) return;
     if (asked && *asked == Asked::not_now) {
@@ -296,8 +295,10 @@ void Binder::on_time_over(ImportId id) {
                      "the clerk of '" + name + "' did not answer: " + describe_peer(server.peer));
     answer_import(id, {Errc::timed_out, "the server of '" + name + "' did not answer"});
     serve_waiting_of(server);
-  } else if (registry_.find(name) != nullptr) {
-    answer_import(id, {Errc::timed_out, "the server of '" + name + "' has too many imports to answer"});
+  } else if (const Connection* const server = registry_.server_of(name); server != nullptr) {
+    const bool reads = !server->binds.empty() || unread_bytes(server->socket.get()) == 0;
+    const char* const why = reads ? "has too many imports to answer" : "does not read what it is sent";
+    answer_import(id, {Errc::timed_out, "the server of '" + name + "' " + why});
   } else {
     answer_import(id, {Errc::name_unknown,
                        "nobody exported '" + name + "' within " + std::to_string(import.wanted.timeout_ms) + " ms"});
