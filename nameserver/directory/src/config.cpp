@@ -118,18 +118,7 @@ void read_etcd(const toml::table& table, Config& config, std::string& password_f
   if (tls && plain) reader.complain("endpoints", "with ca or certificate all are to be https://");
 }
 
-/// The line of the first byte that is not printable ASCII, 0 if there is none. toml++ 3.3 assumes that certain other
-/// bytes do not occur outside of texts, and tells the optimizer so: such bytes would be undefined behaviour.
-std::size_t line_beyond_ascii(std::string_view text) {
-  const auto found =
-      std::ranges::find_if(text, [](char c) { return (c < ' ' || c > '~') && c != '\n' && c != '\t' && c != '\r'; });
-  if (found == text.end()) return 0;
-  return 1 + static_cast<std::size_t>(std::count(text.begin(), found, '\n'));
-}
-
 Result<Config> parse(std::string_view text, std::string& password_file) {
-  if (const std::size_t line = line_beyond_ascii(text); line != 0)
-    return Error{Errc::invalid_argument, "line " + std::to_string(line) + ": only printable ASCII is taken"};
   try {
     const toml::table table = nameserver::parse_toml(text);
     Config config;

@@ -1,4 +1,4 @@
-// lrpc-directory's configuration file, in TOML of ASCII characters. docs/DIRECTORY.md has an example with all options.
+// lrpc-directory's configuration file, in TOML. docs/DIRECTORY.md has an example with all options.
 #pragma once
 
 #include <chrono>
