@@ -221,10 +221,8 @@ ListenSocket::~ListenSocket() {
   while (err == 0 || err == EINTR || err == ECONNABORTED) {
     UniqueFd accepted(::accept4(fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     err = accepted ? 0 : errno;
-    ucred who{};
-    socklen_t size = sizeof who;
-    const bool known = accepted && ::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
-    const shim::PeerSocket turned_away(std::move(accepted), made_, known ? shim::Stranger{who.uid} : shim::Stranger{});
+    const shim::Stranger who = shim::stranger_at(accepted.get());
+    const shim::PeerSocket turned_away(std::move(accepted), made_, who);
   }
   if (shim::is_lack(err)) shim::close_aside(std::move(socket_), {});
 }
