@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 
 #include "interrupt.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 #include "ticks.h"
 
 namespace lrpc::bench {
@@ -70,7 +70,7 @@ void Child::kill() noexcept {
 }
 
 Result<int> Child::wait(std::chrono::milliseconds limit) {
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  const UniqueFd pidfd = shim::pidfd_of(pid_);
   if (!pidfd) return system_error("pidfd_open", errno);
   pollfd ended{pidfd.get(), POLLIN, 0};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);

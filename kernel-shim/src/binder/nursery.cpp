@@ -12,6 +12,7 @@
 #include "lrpc/detail/shim/system/fd.h"
 #include "lrpc/detail/shim/system/handover.h"
 #include "lrpc/detail/shim/system/lack.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::shim {
 namespace {
@@ -25,9 +26,9 @@ constexpr std::chrono::milliseconds kNurseryTime{200};
 /// Whether a thread apart can copy descriptors from the process's table, or only lacks something for that now.
 bool can_fetch() noexcept {
   if (has_thread_sanitizer()) return false;  // it confuses the numbers of different tables
-  const UniqueFd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  const UniqueFd self = pidfd_of(::getpid());
   if (!self) return is_lack(errno);
-  const UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, self.get(), self.get(), 0)));
+  const UniqueFd copy = copy_from(self, self.get());
   return copy || is_lack(errno);
 }
 

@@ -3,8 +3,6 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +12,7 @@
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/identifier.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59  // Linux 4.13
@@ -129,8 +128,8 @@ Result<UniqueFd> peer_pidfd_by_pid(int socket) {
 }
 
 Result<UniqueFd> open_pidfd(pid_t pid) {
-  const long fd = ::syscall(SYS_pidfd_open, pid, 0U);
-  if (fd >= 0) return UniqueFd(static_cast<int>(fd));
+  UniqueFd pidfd = pidfd_of(pid);
+  if (pidfd) return pidfd;
   if (errno == ESRCH) return peer_gone();
   return system_error("pidfd_open", errno);
 }

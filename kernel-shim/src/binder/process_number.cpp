@@ -1,6 +1,5 @@
 // Which number a process has in the PID namespace of the calling process.
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/lack.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::shim {
 namespace {
@@ -61,7 +61,7 @@ Result<pid_t> number_here(int pidfd) {
   const auto told = numbers_of(pidfd);
   if (!told) return told.error();
   for (const pid_t number : std::span(told->all).first(told->count)) {
-    const UniqueFd candidate(static_cast<int>(::syscall(SYS_pidfd_open, number, 0U)));
+    const UniqueFd candidate = pidfd_of(number);
     if (!candidate && is_lack(errno)) return system_error("pidfd_open", errno);
     if (!candidate) continue;
     const auto found = numbers_of(candidate.get());

@@ -15,6 +15,7 @@
 #include "aside.h"
 #include "control_message.h"
 #include "lrpc/detail/shim/binder/packet.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::shim {
 namespace {
@@ -74,10 +75,9 @@ class Porter {
 
 /// Copies the two sockets from the process's table into the thread's own, which is empty.
 bool Porter::fetch_sockets() noexcept {
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  const auto copy = [&process](int fd) { return static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), fd, 0)); };
-  socket_ = copy(socket_);
-  if (handover_ >= 0) handover_ = copy(handover_);
+  const UniqueFd process = pidfd_of(::getpid());
+  socket_ = copy_from(process, socket_).release();  // run() closes both
+  if (handover_ >= 0) handover_ = copy_from(process, handover_).release();
   return socket_ >= 0;
 }
 
