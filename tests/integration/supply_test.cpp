@@ -200,13 +200,16 @@ TEST(Supply, large_tails_are_given_back_once_they_are_idle) {
   EXPECT_EQ(client->SumInPlace(data).value(), 0U);
 }
 
+/// Calls of SumInPlace with an odd number of bytes block until they are released.
+struct HeldSums : Gated {
+  std::uint64_t SumInPlace(lrpc::CallContext& call, std::span<const std::byte> data) {
+    if (data.size() % 2 != 0) (void)SleepFor(call, 0);
+    return data.size();
+  }
+};
+
 TEST(Supply, a_tail_that_was_in_a_call_then_is_given_back_later) {
-  struct Holding : Gated {
-    std::uint64_t SumInPlace(lrpc::CallContext& call, std::span<const std::byte> data) {
-      if (data.size() % 2 != 0) (void)SleepFor(call, 0);
-      return data.size();
-    }
-  } service;
+  HeldSums service;
   lrpc::Server server;
   auto client = bind_privately(server, service);
   ASSERT_TRUE(client) << client.error().message();
@@ -219,6 +222,20 @@ TEST(Supply, a_tail_that_was_in_a_call_then_is_given_back_later) {
   EXPECT_GE(resident_shared_kib(), 4 * 1024);
   service.let_all_go();
   held.join();
+  EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 1024; }));
+}
+
+TEST(Supply, a_tail_of_a_dropped_call_is_given_back_though_no_other_call_needs_its_astack) {
+  HeldSums service;
+  lrpc::Server server;
+  auto client = bind_privately(server, service);
+  ASSERT_TRUE(client) << client.error().message();
+  {
+    const auto dropped = client->start().SumInPlace(std::vector<std::byte>(4'194'303));
+    EXPECT_TRUE(service.wait_inside(1));
+  }
+  EXPECT_GE(resident_shared_kib(), 2 * 1024) << "the procedure may read it";
+  service.let_all_go();
   EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 1024; }));
 }
 

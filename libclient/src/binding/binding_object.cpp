@@ -271,6 +271,7 @@ void BindingObject::trim() {
   bool all_idle = true;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     if (classes[i].tail_stride == 0) continue;
+    (void)release_quarantined(lists_[i]);  // an A-stack that the server has returned is idle, too
     // Takes the idle A-stacks out of the list, so that nobody writes a tail while its pages are returned.
     idle.clear();
     lists_[i].take_idle(idle);
