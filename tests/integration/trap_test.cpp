@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -67,6 +69,26 @@ TEST_F(Trap, binds_privately_to_a_host_without_any_name) {
   options.socket = std::move(ends->second);
   options.pdl = &Conformance::kPdl;
   EXPECT_EQ(run({"call", "plug-in.host"}, std::move(options)), 0);
+}
+
+TEST_F(Trap, serves_a_sealed_program_on_a_thread_that_is_scheduled_as_the_export_asks) {
+  struct Scheduled : ConformanceService {
+    void Null(CallContext&) {
+      policy = sched_getscheduler(0);
+      niceness = getpriority(PRIO_PROCESS, 0);
+    }
+    std::atomic<int> policy{-1};
+    std::atomic<int> niceness{-1};
+  } service;
+  lrpc::Server server({.nameserver = world_.nameserver()});
+  lrpc::ExportOptions as_asked;
+  as_asked.scheduling = lrpc::Scheduling{.policy = lrpc::Scheduling::Policy::batch, .nice = 7};
+  ASSERT_TRUE(Conformance::export_to(server, "scheduled", service, as_asked));
+  SealedOptions options;
+  options.name = "scheduled";
+  EXPECT_EQ(run({"call", "scheduled"}, std::move(options)), 0);
+  EXPECT_EQ(service.policy, SCHED_BATCH);
+  EXPECT_EQ(service.niceness, 7);
 }
 
 TEST_F(Trap, refuses_and_names_what_a_sealed_program_may_not_do) {

@@ -1,10 +1,12 @@
 #include "served_binding.h"
 
 #include <algorithm>
+#include <new>
 
 #include "clerk/secondary_regions.h"
 #include "lrpc/detail/server/run.h"
 #include "lrpc/detail/shim/call/step.h"
+#include "lrpc/detail/shim/system/thread.h"
 
 namespace lrpc::server {
 
@@ -49,6 +51,16 @@ Status authorise(const ServedInterface& interface, const shim::Principal& princi
   // A program that decides by user and group has not said what to do about callers that have none here.
   return Error{Errc::not_permitted,
                "the server's clerk refused: it knows callers of this machine only (authorise_remote)"};
+}
+
+bool schedule_as_exported(const ServedInterface& interface) noexcept {
+  if (!interface.options.scheduling) return false;
+  // It was allowed at the export. If it is not any more, the thread serves with the scheduling that it has.
+  try {
+    (void)shim::schedule_this_thread(*interface.options.scheduling);
+  } catch (const std::bad_alloc&) {  // the error's text
+  }
+  return true;
 }
 
 ServedBinding::ServedBinding(ServedParts parts)

@@ -79,6 +79,9 @@ void call_hook(const ServedInterface& interface, std::string_view hook, Callback
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::ClientCredentials& client);
 /// The same for a caller of another host (ExportOptions::authorise_remote).
 [[nodiscard]] Status authorise(const ServedInterface& interface, const shim::Principal& principal);
+/// Schedules the calling thread as the export asks (ExportOptions::scheduling). True: it asks for that, so the thread
+/// must serve no other interface.
+bool schedule_as_exported(const ServedInterface& interface) noexcept;
 
 /// A call that waits for an E-stack.
 struct WaitingCall {

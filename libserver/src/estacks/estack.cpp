@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 
 #include "call/call_path.h"
 #include "estack_pool.h"
@@ -29,14 +28,7 @@ void EStack::run() {
 }
 
 void EStack::serve_astack() {
-  if (const auto& scheduling = astack_->binding->interface().options.scheduling) {
-    spent_ = true;
-    // It was allowed at the export. If it is not any more, the E-stack serves with the scheduling that it has.
-    try {
-      (void)shim::schedule_this_thread(*scheduling);
-    } catch (const std::bad_alloc&) {  // the error's text
-    }
-  }
+  spent_ = schedule_as_exported(astack_->binding->interface());
   policy_ = {};
   say_attached();
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {

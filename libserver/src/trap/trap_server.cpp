@@ -76,6 +76,7 @@ int TrapServer::serve_trap(Listener& listener, const shim::Trap& trap) noexcept 
 
 void TrapServer::run(const std::shared_ptr<Listener>& listener) {
   ServedBinding* const binding = listener->binding.get();
+  (void)schedule_as_exported(binding->interface());
   shim::Trap trap;
   while (!binding->revoked() && listener->traps.wait(listener->wake.get(), binding->client_pidfd())) {
     const bool received = receive(*listener, trap);

@@ -116,9 +116,10 @@ struct ExportOptions {
   /// thread that executed the call, so several may run at once, and in a catch block, so std::current_exception() is
   /// the exception. Empty: a line on stderr for each of the export's first ten.
   std::function<void(const EscapedException& escaped)> on_exception{};
-  /// How the E-stacks that serve this interface are scheduled. Unset: like the thread that started them. If it is set,
-  /// no poller executes calls of the interface, because pollers are ordinary threads. There is no priority inheritance:
-  /// the E-stack has this priority whoever calls. The export fails if this process may not schedule a thread so.
+  /// How the threads that serve this interface are scheduled: E-stacks, and the thread of each sealed client. Unset:
+  /// like the thread that started them. If it is set, no poller executes calls of the interface, because pollers are
+  /// ordinary threads. There is no priority inheritance: the thread has this priority whoever calls. The export fails
+  /// if this process may not schedule a thread so.
   std::optional<Scheduling> scheduling{};
   /// Called when the state of an exported name changes: peer_gone when the nameserver has gone; another error when a
   /// nameserver is there again but refuses the name (name_taken: another server has it); ok when the name can be
