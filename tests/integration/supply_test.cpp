@@ -239,5 +239,20 @@ TEST(Supply, a_tail_of_a_dropped_call_is_given_back_though_no_other_call_needs_i
   EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 1024; }));
 }
 
+TEST(Supply, a_tail_of_a_dropped_call_is_given_back_if_only_results_are_in_it) {
+  ConformanceService service;
+  lrpc::Server server;
+  auto client = bind_privately(server, service);
+  ASSERT_TRUE(client) << client.error().message();
+  std::vector<std::byte> room(4'194'304);
+  lrpc::Buffer data(room);
+  {
+    const auto dropped = client->start().Fill(4'194'304, 7, data);
+    EXPECT_TRUE(eventually([&] { return dropped.ready(); }));
+    EXPECT_GE(resident_shared_kib(), 2 * 1024) << "it may still be finished";
+  }
+  EXPECT_TRUE(eventually([&] { return resident_shared_kib() < 1024; }));
+}
+
 }  // namespace
 }  // namespace testing_lrpc

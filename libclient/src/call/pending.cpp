@@ -208,6 +208,7 @@ void PendingCall::abandon_rung() noexcept {
     quarantine_if_let_go();
     return put_back();
   }
+  if (linkage.astack.tail != nullptr) binding_->note_tail_use();  // the procedure may write results there
   // Only after the return may the A-stack be reused (T16); until then it stays in quarantine.
   (void)shim::abandon(*linkage.astack.head, linkage.generation());
   if (const InlineServer& server = binding_->inline_server(); server.serve != nullptr && !binding_->revoked())
