@@ -181,6 +181,25 @@ TEST(Completion, forgets_calls_that_are_finished_or_dropped_while_they_are_watch
   EXPECT_EQ(ran, 0);
 }
 
+TEST(Completion, waits_for_the_other_calls_if_the_one_that_had_returned_is_finished_before) {
+  LocalTasks tasks;
+  const auto queue = make_queue();
+  auto finished = tasks.client->start().NapFor(kUntilLetGo + 1);
+  auto other = tasks.client->start().NapFor(kUntilLetGo + 2);
+  ASSERT_TRUE(queue->watch(finished));
+  ASSERT_TRUE(queue->watch(other));
+  tasks.service.release(kUntilLetGo + 1);
+  ASSERT_TRUE(readable(queue->fd(), kPatienceMs));
+  EXPECT_TRUE(finished.finish());
+  std::thread later([&] {
+    std::this_thread::sleep_for(20ms);
+    tasks.service.release(kUntilLetGo + 2);
+  });
+  EXPECT_EQ(queue->wait(kPatience), 1U);
+  later.join();
+  EXPECT_TRUE(other.finish());
+}
+
 TEST(Completion, hears_of_calls_that_have_returned_before_they_are_watched) {
   LocalTasks tasks;
   const auto queue = make_queue();

@@ -156,13 +156,15 @@ std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
   if (inert()) return 0;
   const auto until = std::chrono::steady_clock::now() + shim::Deadline::span(std::max(limit, milliseconds(0)));
   pollfd entry{ready_fd_.get(), POLLIN, 0};
-  int ready = 0;
-  do {  // until the time is over, whatever signals come
+  for (;;) {  // until the time is over, whatever signals come
     const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()).count();
     const auto left_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT32_MAX));
-    ready = ::poll(&entry, 1, limit == kNoLimit ? -1 : left_ms);
-  } while (ready < 0 && errno == EINTR);
-  return run();
+    const int ready = ::poll(&entry, 1, limit == kNoLimit ? -1 : left_ms);
+    if (ready < 0 && errno == EINTR) continue;
+    // If fd() was readable only for calls that have been finished or dropped since, run() makes it unreadable.
+    const std::size_t count = run();
+    if (count != 0 || ready <= 0) return count;
+  }
 }
 
 void CompletionQueue::sleep_on_words() {
