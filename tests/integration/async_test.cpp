@@ -238,6 +238,18 @@ TEST(StartedCallsInline, give_their_astack_back_when_they_are_dropped) {
   for (int i = 0; i < 16; ++i) EXPECT_EQ(sums[static_cast<std::size_t>(i)].finish().value(), 2 * i);
 }
 
+TEST(StartedCallsWait, that_has_no_time_neither_polls_nor_wakes_anybody) {
+  LocalTasks tasks;
+  auto nap = tasks.client->start().NapFor(kUntilLetGo);
+  EXPECT_TRUE(eventually([&] { return tasks.service.staying == 1; }));
+  auto& linkage = lrpc::detail::StubAccess::call(nap).linkage();
+  linkage.estack_may_sleep = true;  // as after a ring for a poller
+  EXPECT_FALSE(nap.wait_for(0ns));
+  EXPECT_TRUE(linkage.estack_may_sleep) << "it has polled, and woken the E-stack";
+  tasks.service.let_all_go();
+  EXPECT_EQ(nap.finish().value(), kUntilLetGo);
+}
+
 TEST(StartedCallsSupply, without_an_astack_say_so_when_the_binding_does_not_wait) {
   LocalTasks tasks({.supply = lrpc::AStackSupply::fail});
   std::vector<Nap> naps;

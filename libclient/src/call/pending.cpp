@@ -175,12 +175,10 @@ bool PendingCall::wait_for(std::chrono::nanoseconds limit) noexcept {
     LinkageRecord& linkage = *linkage_;
     AStackHead& head = *linkage.astack.head;
     if (binding_->remote()) return binding_->remote_path()->started(linkage).wait_for(deadline - Clock::now());
-    if (execute_here()) return ready();
+    if (execute_here() || Clock::now() >= deadline) return ready();
     if (linkage.estack_may_sleep && poll_for_return()) return true;
-    const auto left = deadline - Clock::now();
-    if (left.count() <= 0) return ready();
     const Waiting waiting(linkage);
-    const auto bound = waiting.left(std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, left));
+    const auto bound = waiting.left(std::min<std::chrono::nanoseconds>(shim::kBoundedSleep, deadline - Clock::now()));
     // This thread's own scope ends the wait, not the call.
     if (bound.count() <= 0 || waiting.cancelled()) return ready();
     if (!look.due()) {
