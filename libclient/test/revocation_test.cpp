@@ -6,9 +6,10 @@
 #include <poll.h>
 
 #include <atomic>
-#include <memory>
+#include <latch>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "lrpc/detail/shim/system/fd.h"
 
@@ -88,17 +89,40 @@ TEST(RevocationNews, a_function_that_throws_does_not_stop_the_others) {
   EXPECT_TRUE(called);
 }
 
-TEST(RevocationNews, a_function_may_destroy_the_binding_and_add_others) {
-  auto news = std::make_unique<RevocationNews>();
+TEST(RevocationNews, a_function_that_another_one_adds_is_called_after_all_those_before) {
+  RevocationNews news;
   std::string called;
-  news->call([&] {
-    news->call([&] { called += "added "; });
-    news.reset();
-    called += "destroyed ";
+  news.call([&] {
+    news.call([&] { called += 'c'; });
+    called += 'a';
   });
-  news->call([&] { called += "next"; });
-  news->tell();
-  EXPECT_EQ(called, "added destroyed next");
+  news.call([&] { called += 'b'; });
+  news.tell();
+  EXPECT_EQ(called, "abc");
+}
+
+TEST(RevocationNews, a_function_that_comes_while_others_are_called_is_called_after_them_on_their_thread) {
+  RevocationNews news;
+  std::string called;
+  std::thread::id called_on;
+  std::latch begun(1);
+  std::latch added(1);
+  news.call([&] {
+    begun.count_down();
+    added.wait();
+    called += 'a';
+  });
+  std::thread teller([&] { news.tell(); });
+  const std::thread::id teller_id = teller.get_id();
+  begun.wait();
+  news.call([&] {
+    called += 'b';
+    called_on = std::this_thread::get_id();
+  });
+  added.count_down();
+  teller.join();
+  EXPECT_EQ(called, "ab");
+  EXPECT_EQ(called_on, teller_id);
 }
 
 }  // namespace

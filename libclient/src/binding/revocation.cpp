@@ -48,14 +48,17 @@ void RevocationNews::call(std::function<void()> told) {
 }
 
 void RevocationNews::tell() noexcept {
-  decltype(to_call_) now;
-  {
-    const std::lock_guard lock(mutex_);
-    told_ = true;
-    now.swap(to_call_);
-  }
   shim::EscapedExceptions escaped;
-  for (const auto& told : now) tell(told, escaped);  // one of which may destroy this
+  for (;;) {
+    decltype(to_call_) now;
+    {
+      const std::lock_guard lock(mutex_);
+      now.swap(to_call_);
+      told_ = now.empty();
+    }
+    if (now.empty()) return;
+    for (const auto& told : now) tell(told, escaped);
+  }
 }
 
 /// An exception must end neither the watcher's thread nor what the program does.

@@ -21,10 +21,11 @@ class RevocationNews {
   Result<int> descriptor(const std::atomic<bool>& revoked);
   /// The binding is revoked: makes the descriptor readable, if there is one. No other system call than write(2).
   void signal() noexcept;
-  /// Adds a function that tell() will call, after those added before. After tell(), calls it at once; prints an
-  /// exception.
+  /// Adds a function that tell() will call, after those added before. Once tell() has called all of them, calls it at
+  /// once; prints an exception.
   void call(std::function<void()> told);
-  /// Calls the functions, each once. Prints exceptions.
+  /// Calls the functions, each once, also those that are added meanwhile. Prints exceptions. None of them may destroy
+  /// this. One thread at a time.
   void tell() noexcept;
   /// In a forked child, which has no other thread: replaces the descriptor by a readable one that it does not share
   /// with the parent.
@@ -36,7 +37,7 @@ class RevocationNews {
   std::atomic<int> fd_{-1};  ///< Set once.
   std::mutex mutex_;
   std::vector<std::function<void()>> to_call_;
-  bool told_ = false;
+  bool told_ = false;  ///< tell() has called all of to_call_.
 };
 
 }  // namespace lrpc::client

@@ -94,7 +94,7 @@ class Binding {
   /// watcher, or Gate::trap), system_error. Thread-safe. Does not block.
   [[nodiscard]] Result<int> revocation_fd() const { return object_->revocation_fd(); }
   /// Calls `told` once when the binding is revoked, on the watcher's thread, after the functions that were given
-  /// before. If those have been called already, calls it at once, on this thread. After the Binding's end none is
+  /// before. If all of those have returned already, calls it at once, on this thread. After the Binding's end none is
   /// called; but if one of them destroys the Binding, the rest are still called. The rules of ImportOptions::on_revoked
   /// apply. Errors: not_supported (no watcher, Gate::trap, or a forked child), invalid_argument (empty). Thread-safe.
   Status when_revoked(std::function<void()> told) { return object_->when_revoked(std::move(told)); }
