@@ -1,6 +1,7 @@
 #include "layout/checker.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <set>
 
@@ -215,6 +216,29 @@ TEST(Checker, a_type_is_spelled_with_its_path_only_if_a_field_or_a_parameter_hid
   EXPECT_EQ(compiled.type("E").spelled, "::a::b::T::E");
   EXPECT_EQ(compiled.type("S").spelled, "S");
   EXPECT_EQ(compiled.type("H").spelled, "H");
+}
+
+TEST(Checker, a_namespace_has_at_most_256_characters) {
+  const auto compiled_with = [](std::size_t inner) {
+    return compile_body("option namespace = \"" + std::string(127, 'a') + "::" + std::string(inner, 'b') + "\";");
+  };
+  EXPECT_TRUE(compiled_with(127).interface) << compiled_with(127).diagnostics;
+  EXPECT_TRUE(compiled_with(128).says("this namespace has 257 characters; the limit is 256"));
+}
+
+/// KiB: the most memory that this process has had so far.
+long most_memory() {
+  rusage usage{};
+  EXPECT_EQ(getrusage(RUSAGE_SELF, &usage), 0);
+  return usage.ru_maxrss;
+}
+
+TEST(Checker, a_name_of_an_interface_that_is_too_long_does_not_take_its_length_for_each_type) {
+  std::string text = "interface " + std::string(60'000, 'I') + " version 1.0 {\n";
+  for (int i = 0; i < 2'000; ++i) text += "record r" + std::to_string(i) + " { r" + std::to_string(i) + ": int8; }\n";
+  const long before = most_memory();
+  EXPECT_TRUE(compile_text(text + "procedure P(); }").says("this name has 60000 characters; the limit is 128"));
+  EXPECT_LT(most_memory() - before, 64 * 1024);
 }
 
 TEST(Checker, a_version_is_two_numbers_of_16_bits) {

@@ -179,7 +179,9 @@ class Checker {
   }
 
   /// How the generated code spells the declared types: with the whole path if a field or parameter hides the name.
+  /// After an error there is no such code; and the interface's name, which is in each path, may be the error.
   void spell_types() {
+    if (diagnostics_.has_errors()) return;
     for (const Type* type : interface_.declared)
       for (const Field& field : type->fields) hiding_.insert(field.name);
     for (const auto& type : interface_.types) {

@@ -73,6 +73,12 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
 }
 
 bool check_namespace(std::string_view value, Location at, Diagnostics& diagnostics) {
+  if (value.size() > limits::kMaxNamespaceLength) {
+    diagnostics.error(at, fmt::format("this namespace has {} characters; the limit is {}", value.size(),
+                                      limits::kMaxNamespaceLength));
+    diagnostics.note(at, "choose a shorter one");
+    return false;
+  }
   for (std::size_t begin = 0;;) {
     const std::size_t end = value.find("::", begin);
     const ast::Name part{std::string(value.substr(begin, end - begin)), at};

@@ -39,6 +39,7 @@ inline constexpr std::uint64_t kMaxTailSize = 256 * 1024 * 1024;
 inline constexpr std::uint64_t kMaxRegionSize = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kMaxStringBound = 65'535;
 inline constexpr std::uint64_t kMaxNameLength = 128;
+inline constexpr std::uint64_t kMaxNamespaceLength = 256;
 inline constexpr std::uint64_t kAStackHead = 16;           ///< The call word and its neighbours, before the image.
 inline constexpr std::uint64_t kDefaultAStacks = 5;        ///< LRPC §5.2.
 inline constexpr std::uint64_t kDefaultAStackSize = 1500;  ///< One Ethernet packet (LRPC §5.2).
