@@ -59,6 +59,11 @@ TEST(Parser, a_missing_semicolon_is_reported_behind_what_it_should_end_and_costs
   EXPECT_EQ(compiled.errors, 2U);
 }
 
+TEST(Parser, a_declaration_without_its_semicolon_is_declared) {
+  const auto compiled = compile_text("interface T version 1.0 {\nhandle H\ntype X = int8\nprocedure P(h: H, x: X);\n}");
+  EXPECT_EQ(compiled.errors, 2U) << compiled.diagnostics;
+}
+
 TEST(Parser, a_record_whose_fields_are_mistakes_is_not_said_to_have_none) {
   for (const char* body : {"record R { a: int32, b: int32 }", "record R { int32 a; }"}) {
     const auto compiled = compile_body(body);

@@ -53,7 +53,7 @@ void TokenStream::expect_semicolon(std::string_view after) {
   if (take_if(TokenKind::semicolon)) return;
   if (!reported())
     diagnostics_.error(previous_end_, fmt::format("expected ';' after {}, found {}", after, describe(current_)));
-  throw SyntaxError{};
+  recover();
 }
 
 bool TokenStream::take_comma(std::string_view where, bool& semicolons) {

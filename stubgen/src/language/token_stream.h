@@ -32,7 +32,8 @@ class TokenStream {
   bool take_word(std::string_view word);
   /// Takes a token of this kind, or fails: "expected ':' `where`, found ...".
   Token expect(TokenKind kind, std::string_view where, std::string hint = {});
-  /// The same for ';', reported at the end of the declaration or field that it should have ended.
+  /// Takes a ';', or reports at the end of the declaration or field that it is missing, and recovers: what was read is
+  /// whole, and counts, so that its uses are not reported as well.
   void expect_semicolon(std::string_view after);
   /// Whether another item of a list in parentheses comes: takes the ',' before it. Also takes a ';' in its place, or
   /// before the list's end, and reports the first one as "expected ')' `where`". `semicolons`: whether one was
