@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/call/pdl.h"
 #include "test_support.h"
 
@@ -19,6 +20,7 @@ static_assert(limits::kMaxAStacksPerClass == lrpc::limits::kMaxAStacksPerClass);
 static_assert(limits::kMaxImageSize == lrpc::limits::kMaxImageSize);
 static_assert(limits::kMaxTailSize == lrpc::limits::kMaxTailSize);
 static_assert(limits::kMaxRegionSize == lrpc::limits::kMaxRegionSize);
+static_assert(limits::kMaxExportedText == lrpc::shim::kMaxExportedText);
 
 /// A body, and what the diagnostics must say about it.
 struct Mistake {
@@ -248,6 +250,21 @@ TEST(Checker, a_version_is_two_numbers_of_16_bits) {
 
 TEST(Checker, an_interface_without_procedures_is_refused) {
   EXPECT_TRUE(compile_text("interface T version 1.0 { }").says("has 0 procedures"));
+}
+
+TEST(Checker, a_declaration_that_may_be_too_long_for_an_export_is_warned_of) {
+  const auto compiled_with = [](int procedures) {
+    std::string body;
+    for (int i = 0; i < procedures; ++i) body += "procedure " + std::string(100, 'P') + std::to_string(i) + "();\n";
+    return compile_body(body);
+  };
+  const auto longer = compiled_with(1'200);
+  EXPECT_TRUE(longer.interface && longer.interface->canonical.size() > limits::kMaxExportedText);
+  EXPECT_TRUE(longer.says("t:1:11: warning: the declaration has ")) << longer.diagnostics;
+  EXPECT_TRUE(longer.says("with more than 129024 it may be too long to be exported under a name"));
+  const auto shorter = compiled_with(1'000);
+  EXPECT_TRUE(shorter.interface) << shorter.diagnostics;
+  EXPECT_EQ(shorter.diagnostics, "");
 }
 
 TEST(Checker, the_same_declaration_has_the_same_hash_whatever_its_comments_and_defaults) {

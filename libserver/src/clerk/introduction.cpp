@@ -7,17 +7,11 @@
 #include "lrpc/detail/shim/call/packed_image.h"
 
 namespace lrpc::server {
-namespace {
-
-/// The most bytes that an ExportRequest, or the Described that repeats it, takes beside its text and its descriptors.
-constexpr std::size_t kRestOfExport = 2048;
-
-}  // namespace
 
 shim::BinderMessage export_request(std::uint32_t number, const std::string& name, const Pdl& pdl) {
   // Descriptors that do not fit are left out: then the name cannot be called from other hosts.
   std::string descriptors = shim::encode_descriptors(pdl.procedures);
-  if (descriptors.size() + pdl.text.size() > shim::kMaxBinderMessage - kRestOfExport) descriptors.clear();
+  if (descriptors.size() + pdl.text.size() > shim::kMaxExportedText) descriptors.clear();
   shim::ExportRequest request{.name = name,
                               .interface = shim::OwnedInterfaceId::of(pdl.interface),
                               .classes = {pdl.classes.begin(), pdl.classes.end()},

@@ -1,5 +1,7 @@
 #include "lrpc/stubgen/layout/compile.h"
 
+#include <fmt/format.h>
+
 #include "language/parser.h"
 #include "layout/canonical.h"
 #include "layout/checker.h"
@@ -18,6 +20,12 @@ std::optional<Interface> compile(const Source& source, Diagnostics& diagnostics,
     if (one == nullptr) continue;
     one->canonical = canonical_text(*one);
     one->hash = fnv1a(one->canonical);
+  }
+  if (interface->canonical.size() > limits::kMaxExportedText) {
+    diagnostics.warning(interface->at,
+                        fmt::format("the declaration has {} bytes; with more than {} it may be too long to be exported "
+                                    "under a name, and can only be served over a socket",
+                                    interface->canonical.size(), limits::kMaxExportedText));
   }
   return interface;
 }

@@ -40,9 +40,10 @@ inline constexpr std::uint64_t kMaxRegionSize = std::uint64_t{1} << 30;
 inline constexpr std::uint64_t kMaxStringBound = 65'535;
 inline constexpr std::uint64_t kMaxNameLength = 128;
 inline constexpr std::uint64_t kMaxNamespaceLength = 256;
-inline constexpr std::uint64_t kAStackHead = 16;           ///< The call word and its neighbours, before the image.
-inline constexpr std::uint64_t kDefaultAStacks = 5;        ///< LRPC §5.2.
-inline constexpr std::uint64_t kDefaultAStackSize = 1500;  ///< One Ethernet packet (LRPC §5.2).
+inline constexpr std::uint64_t kMaxExportedText = 126 * 1024;  ///< Bytes; a longer declaration may not fit an export.
+inline constexpr std::uint64_t kAStackHead = 16;               ///< The call word and its neighbours, before the image.
+inline constexpr std::uint64_t kDefaultAStacks = 5;            ///< LRPC §5.2.
+inline constexpr std::uint64_t kDefaultAStackSize = 1500;      ///< One Ethernet packet (LRPC §5.2).
 inline constexpr std::uint64_t kMinAStackSize = 64;
 }  // namespace limits
 

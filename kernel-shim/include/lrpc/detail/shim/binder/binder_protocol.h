@@ -40,6 +40,9 @@ namespace lrpc::shim {
 inline constexpr std::uint16_t kBinderProtocolVersion = 3;
 inline constexpr std::size_t kMaxBinderMessage = 128 * 1024;  ///< Bytes of one message, header included.
 inline constexpr std::size_t kMaxBinderFds = 3;               ///< Descriptors that travel with one message.
+/// Bytes of a declaration, with its descriptors, that leave room in a message for the rest of an ExportRequest, or of
+/// the Described that repeats it, whatever that is.
+inline constexpr std::size_t kMaxExportedText = kMaxBinderMessage - 2048;
 inline constexpr std::size_t kMaxNameLength = 255;     ///< Of an exported name: printable ASCII, no space, not empty.
 inline constexpr std::size_t kMaxReasonLength = 1024;  ///< Of the text of a BindReply or Failed; encode() cuts it.
 
