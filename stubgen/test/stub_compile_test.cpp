@@ -66,6 +66,14 @@ struct WrongSignature : NamesServer {
 static_assert(!Names::signature_::raise<WrongSignature> && !Names::Implementation<WrongSignature>);
 static_assert(Names::signature_::procedure<WrongSignature>);
 
+template <class Returned>
+struct NullServer {
+  Returned Null(lrpc::CallContext& context);
+};
+static_assert(Minimal::Implementation<NullServer<void>> && Minimal::Implementation<NullServer<lrpc::Status>> &&
+              Minimal::Implementation<NullServer<lrpc::Errc>>);
+static_assert(!Minimal::Implementation<NullServer<int>> && !Minimal::Implementation<NullServer<lrpc::Result<int>>>);
+
 static_assert(a::b::Options::kPdl.procedures.size() == 6);
 static_assert(std::is_nothrow_move_constructible_v<Minimal::Client>);
 

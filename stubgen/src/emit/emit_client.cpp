@@ -124,9 +124,8 @@ std::string emit_client(const Interface& interface, std::string_view stem) {
   Code code;
   emit_head(code, interface, stem,
             callback ? "the client's call stubs, and its entry stubs for the callback." : "the client's call stubs.");
-  for (const std::string_view header :
-       {"array", "concepts", "cstddef", "cstdint", "memory", "span", "string_view", "utility"}) {
-    if (callback || (header != "concepts" && header != "memory")) code.line("#include <{}>", header);
+  for (const std::string_view header : {"array", "cstddef", "cstdint", "memory", "span", "string_view", "utility"}) {
+    if (callback || header != "memory") code.line("#include <{}>", header);
   }
   emit_own_includes(code, interface, stem, true, callback);
   if (callback) {

@@ -71,6 +71,7 @@ void emit_own_includes(Code& code, const Interface& interface, std::string_view 
   if (server) code.line("#include <lrpc/server.h>");
   code.line();
   code.line("#include \"lrpc/detail/shim/system/fd.h\"");
+  if (server) code.line("#include \"lrpc/detail/shim/call/signature.h\"");
   code.line("#include \"lrpc/detail/shim/call/variable.h\"");
   code.last_line("#include \"{}.types.h\"", stem);
   open_namespace(code, interface);

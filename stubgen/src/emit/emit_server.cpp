@@ -280,7 +280,7 @@ std::string emit_server(const Interface& interface, std::string_view stem) {
   emit_head(code, interface, stem,
             callback ? "the server's entry stubs, and its call stubs for the callback." : "the server's entry stubs.");
   for (const std::string_view header :
-       {"array", "chrono", "concepts", "cstddef", "cstdint", "memory", "span", "string", "string_view", "utility"}) {
+       {"array", "chrono", "cstddef", "cstdint", "memory", "span", "string", "string_view", "utility"}) {
     if (callback || (header != "chrono" && header != "string_view")) code.line("#include <{}>", header);
   }
   emit_own_includes(code, interface, stem, callback, true);

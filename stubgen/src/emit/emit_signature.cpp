@@ -43,16 +43,11 @@ void emit_signature(Code& code, const Procedure& procedure) {
     parameters.push_back(received_declaration(*parameter, "Impl_"));
     arguments.push_back(parameter->closes ? fmt::format("std::move({})", parameter->name) : parameter->name);
   }
-  const std::string result = result_type(procedure);
   code.doc(procedure_doc(procedure));
   code.line("template <class Impl_>");
   code.open(fmt::format("concept {} = requires(", procedure.name), parameters, ") {");
-  if (procedure.results().empty()) {
-    code.list(fmt::format("{}.{}(", impl, procedure.name), arguments, ");");
-  } else {
-    code.list(fmt::format("{{ {}.{}(", impl, procedure.name), arguments,
-              fmt::format(") }} -> std::convertible_to<{}>;", result));
-  }
+  code.list(fmt::format("{{ {}.{}(", impl, procedure.name), arguments,
+            fmt::format(") }} -> lrpc::detail::Returns<{}>;", result_type(procedure)));
   code.end("};");
 }
 
