@@ -1,6 +1,7 @@
 // Many generated headers compile in one source, where a types header comes twice; stubs work whatever the names are.
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <type_traits>
 #include <utility>
 
@@ -65,6 +66,38 @@ struct WrongSignature : NamesServer {
 };
 static_assert(!Names::signature_::raise<WrongSignature> && !Names::Implementation<WrongSignature>);
 static_assert(Names::signature_::procedure<WrongSignature>);
+
+/// A server whose procedure `raise`, which is declared with an int32, takes a Move.
+template <class Move>
+struct MoveServer : NamesServer {
+  std::int32_t raise(lrpc::CallContext& context, Move move);
+};
+struct Wrapped {
+  Wrapped(std::int32_t value);  // NOLINT: implicit by design
+};
+static_assert(Names::Implementation<MoveServer<std::int32_t>> && Names::Implementation<MoveServer<std::int64_t>> &&
+              Names::Implementation<MoveServer<const std::int64_t&>> && Names::Implementation<MoveServer<Wrapped>>);
+static_assert(!Names::Implementation<MoveServer<std::int16_t>> && !Names::Implementation<MoveServer<std::uint64_t>> &&
+              !Names::Implementation<MoveServer<const std::int16_t&>> && !Names::Implementation<MoveServer<float>> &&
+              !Names::Implementation<MoveServer<bool>>);
+
+struct NarrowConst : NamesServer {
+  std::int32_t raise(lrpc::CallContext& context, std::int16_t move) const noexcept;
+};
+struct NarrowStatic : NamesServer {
+  static std::int32_t raise(lrpc::CallContext& context, std::int16_t move) noexcept;
+};
+static_assert(!Names::Implementation<NarrowConst> && !Names::Implementation<NarrowStatic>);
+
+// What has no single type is called as it is.
+struct Overloaded : NamesServer {
+  using NamesServer::raise;
+  std::int32_t raise(std::int16_t move);
+};
+struct Generic : NamesServer {
+  std::int32_t raise(lrpc::CallContext& context, std::integral auto move);
+};
+static_assert(Names::Implementation<Overloaded> && Names::Implementation<Generic>);
 
 template <class Returned>
 struct NullServer {

@@ -1,6 +1,8 @@
 // The concepts of the server's side: what a class must offer to serve the interface.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "emit.h"
 
 namespace lrpc::stubgen {
@@ -33,6 +35,18 @@ std::string received_declaration(const Parameter& parameter, std::string_view im
 
 namespace {
 
+/// The types of the parameters that are numbers, with `void` for each other parameter. Empty if none is a number.
+std::vector<std::string> given_numbers(const Procedure& procedure) {
+  std::vector<std::string> types;
+  for (const Parameter* parameter : given_parameters(procedure)) {
+    const TypeKind kind = parameter->type->resolved().kind;
+    const bool number = kind == TypeKind::integer || kind == TypeKind::floating;
+    types.push_back(number ? cpp_type(*parameter->type) : "void");
+  }
+  const bool none = std::ranges::all_of(types, [](const std::string& one) { return one == "void"; });
+  return none ? std::vector<std::string>() : types;
+}
+
 void emit_signature(Code& code, const Procedure& procedure) {
   const Locals local = locals_of(procedure);
   const std::string impl = local("impl");
@@ -48,6 +62,14 @@ void emit_signature(Code& code, const Procedure& procedure) {
   code.open(fmt::format("concept {} = requires(", procedure.name), parameters, ") {");
   code.list(fmt::format("{{ {}.{}(", impl, procedure.name), arguments,
             fmt::format(") }} -> lrpc::detail::Returns<{}>;", result_type(procedure)));
+  std::vector<std::string> types = given_numbers(procedure);
+  if (!types.empty()) {
+    // A name that is overloaded, or a template's, has no address: then the requirement within fails.
+    types.insert(types.begin(), fmt::format("decltype(&Impl_::{})", procedure.name));
+    code.outdent();
+    code.open("} && !requires {");
+    code.list("requires lrpc::detail::Narrows<", types, ">;");
+  }
   code.end("};");
 }
 
@@ -57,7 +79,7 @@ void emit_signatures(Code& code, const Interface& interface) {
   code.comment(
       "One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its "
       "call's context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it "
-      "declares.");
+      "declares. It takes no number as a type that narrows it.");
   code.last_line("namespace signature_ {");
   for (const Procedure& procedure : interface.procedures) emit_signature(code, procedure);
   code.last_line("}  // namespace signature_");

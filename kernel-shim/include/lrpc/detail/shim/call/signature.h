@@ -2,6 +2,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "lrpc/detail/shim/result.h"
 
@@ -12,5 +13,29 @@ namespace lrpc::detail {
 template <class T, class R>
 concept Returns =
     std::conditional_t<std::is_void_v<T>, std::is_same<typename R::value_type, Unit>, std::is_convertible<T, R>>::value;
+
+/// Whether a number that is a Given is narrowed where a procedure takes a Taken. void is no number.
+template <class Given, class Taken>
+concept Narrowing = std::is_arithmetic_v<Given> && std::is_arithmetic_v<Taken> && !BecomesA<Given, Taken>;
+
+template <class... T>
+struct ParameterTypes {};
+
+/// What a procedure takes behind the call's context. For decltype, like the function below.
+template <class R, class Class, class Context, class... Taken>
+ParameterTypes<std::remove_cvref_t<Taken>...> taken_by(R (Class::*)(Context, Taken...));
+template <class R, class Class, class Context, class... Taken>
+ParameterTypes<std::remove_cvref_t<Taken>...> taken_by(R (Class::*)(Context, Taken...) const);
+template <class R, class Context, class... Taken>
+ParameterTypes<std::remove_cvref_t<Taken>...> taken_by(R (*)(Context, Taken...));
+
+template <class... Given, class... Taken>
+std::bool_constant<(Narrowing<Given, Taken> || ...)> narrowed(ParameterTypes<Given...>, ParameterTypes<Taken...>);
+
+/// Whether a procedure narrows a number that its caller passes. Procedure is the type of a pointer to it; Given are the
+/// declared types of its parameters, with void for each that is no number. False where the types cannot be paired.
+template <class Procedure, class... Given>
+concept Narrows =
+    decltype(detail::narrowed(ParameterTypes<Given...>(), detail::taken_by(std::declval<Procedure>())))::value;
 
 }  // namespace lrpc::detail
