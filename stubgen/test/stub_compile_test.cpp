@@ -190,6 +190,18 @@ struct Watcher {
 static_assert(callbacks::Callback::Implementation<Watcher> && !callbacks::Callback::Implementation<Copier>);
 static_assert(callbacks::kPdl.callback == &callbacks::Callback::kPdl && Minimal::kPdl.callback == nullptr);
 
+// A callback is bound to over a socket only, never by a name.
+template <class Client>
+concept BindsByName = requires {
+  Client::import("name");
+};
+template <class Client>
+concept CallsGroups = requires(Client client) {
+  client.all();
+};
+static_assert(BindsByName<callbacks::Client> && CallsGroups<callbacks::Client>);
+static_assert(!BindsByName<callbacks::Callback::Client> && !CallsGroups<callbacks::Callback::Client>);
+
 TEST(GeneratedStubs, call_back_through_an_interface_of_its_own) {
   Copier copier;
   Watcher watcher;

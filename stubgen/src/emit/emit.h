@@ -19,8 +19,9 @@ namespace lrpc::stubgen {
 
 // What is emitted for an interface and for its callback, each in its own namespace.
 
-/// Class Client: into the client header; the callback's into the server header.
-void emit_client_class(Code& code, const Interface& interface);
+/// Class Client: into the client header; the callback's into the server header. `by_name`: with the functions that bind
+/// by a name and call groups. A callback has no name.
+void emit_client_class(Code& code, const Interface& interface, bool by_name);
 /// The concepts and the entry stubs: into the server header; the callback's into the client header.
 void emit_entry(Code& code, const Interface& interface);
 /// One concept for each procedure, and the concept Implementation.
@@ -55,6 +56,10 @@ void close_namespace(Code& code, const Interface& interface);
 [[nodiscard]] std::string unchanging_declaration(const Parameter& parameter);
 /// A parameter as the procedure receives it; `impl` names the class whose member types are the handles' objects.
 [[nodiscard]] std::string received_declaration(const Parameter& parameter, std::string_view impl);
+/// Whether all members of a group can be called and can answer: not by one-way calls, nor with handles, which belong to
+/// one server. And whether the interface has such a procedure.
+[[nodiscard]] bool collates(const Procedure& procedure);
+[[nodiscard]] bool calls_groups(const Interface& interface);
 /// The procedure's doc comment, and those of its parameters.
 [[nodiscard]] Doc procedure_doc(const Procedure& procedure);
 [[nodiscard]] Locals locals_of(const Procedure& procedure);

@@ -1,31 +1,25 @@
 // <stem>.client.h: class Client, one call stub for each procedure (LRPC §3.3), in the order in which a stub runs.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "call_stub.h"
 #include "emit.h"
 
 namespace lrpc::stubgen {
 namespace {
 
-/// Whether all members of a group can be called and can answer: not by one-way calls, nor with handles, which belong to
-/// one server.
-bool collates(const Procedure& procedure) {
-  return !procedure.one_way && std::ranges::none_of(procedure.parameters, &Parameter::is_handle);
-}
-
-void emit_binding(Code& code, const Interface& interface) {
+void emit_binding(Code& code, const Interface& interface, bool by_name) {
   const GivenNames& given = *interface.given;
   const std::string client = given.own("Client");
   const std::string pdl = given.own("kPdl");
   const std::string client_of = fmt::format("return lrpc::client::client_of<{}>(", client);
-  code.line("/// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.");
   const std::string options = "const lrpc::ImportOptions& options = {}";
-  code.function(fmt::format("[[nodiscard]] static lrpc::Result<{}> import(", client),
-                {"std::string_view name", options}, ")", client_of,
-                {fmt::format("lrpc::Binding::import(name, {}, options)", pdl)}, ");");
-  code.line();
+  if (by_name) {
+    code.line("/// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.");
+    code.function(fmt::format("[[nodiscard]] static lrpc::Result<{}> import(", client),
+                  {"std::string_view name", options}, ")", client_of,
+                  {fmt::format("lrpc::Binding::import(name, {}, options)", pdl)}, ");");
+    code.line();
+  }
   code.line("/// Binds over a socket to a process that serves {} at its other end; no name, no nameserver.",
             interface.name);
   code.function(fmt::format("[[nodiscard]] static lrpc::Result<{}> {}(", client, given.own("import_over")),
@@ -37,7 +31,7 @@ void emit_binding(Code& code, const Interface& interface) {
   code.line("/// Starts calls that are finished later, several at a time: `auto sum = client.{}().Add(1, 2);`.",
             given.own("start"));
   code.last_line("[[nodiscard]] Starter_ {}() noexcept {{ return Starter_(object_()); }}", given.own("start"));
-  if (std::ranges::any_of(interface.procedures, collates)) {
+  if (by_name && calls_groups(interface)) {
     code.line("/// Of a binding to a group (NAME@GROUP): `auto sums = client.{}().Add(1, 2);`.", given.own("all"));
     code.last_line("[[nodiscard]] All_ {}() noexcept {{ return All_(object_()); }}", given.own("all"));
   }
@@ -79,7 +73,7 @@ void emit_for_one_call(Code& code, const Interface& interface, std::string_view 
 
 }  // namespace
 
-void emit_client_class(Code& code, const Interface& interface) {
+void emit_client_class(Code& code, const Interface& interface, bool by_name) {
   code.line(
       "// One class a procedure: what its stubs do with the A-stack. The steps around that, and what the names mean:");
   code.last_line("// lrpc/detail/client/call/stub.h.");
@@ -92,7 +86,7 @@ void emit_client_class(Code& code, const Interface& interface) {
       "then.");
   emit_for_one_call(
       code, interface, "Starter_", [](const Procedure& one) { return !one.one_way; }, &CallStub::emit_start);
-  if (std::ranges::any_of(interface.procedures, collates)) {
+  if (by_name && calls_groups(interface)) {
     code.line("/// Calls to all members of a group: each function returns what every member has answered.");
     emit_for_one_call(code, interface, "All_", collates, &CallStub::emit_all);
   }
@@ -104,7 +98,7 @@ void emit_client_class(Code& code, const Interface& interface) {
       "/// procedure's results or why there are none; on failure nothing that was passed by reference has changed.");
   code.line("class {} {{", interface.given->own("Client"));
   code.open(" public:");
-  emit_binding(code, interface);
+  emit_binding(code, interface, by_name);
   if (interface.callback != nullptr) emit_serve_callbacks(code, interface);
   for (std::size_t i = 0; i < interface.procedures.size(); ++i) {
     if (i != 0) code.line();
@@ -133,7 +127,7 @@ std::string emit_client(const Interface& interface, std::string_view stem) {
     emit_entry(code, *interface.callback);
     close_callback(code, interface);
   }
-  emit_client_class(code, interface);
+  emit_client_class(code, interface, true);
   close_namespace(code, interface);
   return code.take();
 }

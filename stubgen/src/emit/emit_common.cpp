@@ -14,8 +14,9 @@ void collect_moved(const Interface& interface, const std::string& inside, std::v
   const auto add = [&](std::initializer_list<std::string_view> wanted) {
     for (const std::string_view one : wanted) all.push_back(interface.given->own(one));
   };
-  add({"Client", "Implementation", "kPdl", "layout", "import_over", "start", "all", "binding"});
+  add({"Client", "Implementation", "kPdl", "layout", "import_over", "start", "binding"});
   if (inside.empty()) add({"export_to", "serve_over"});
+  if (inside.empty() && calls_groups(interface)) add({"all"});
   if (interface.callback != nullptr) add({"Callback", "callback", "serve_callbacks"});
   for (const Procedure& procedure : interface.procedures) {
     if (procedure.results().size() > 1) all.push_back(procedure.results_class());
@@ -116,6 +117,12 @@ std::string result_type(const Procedure& procedure) {
   for (const Raised& raised : procedure.raises) value += ", " + raised.type->spelled;
   return fmt::format("lrpc::Result<{}>", value);
 }
+
+bool collates(const Procedure& procedure) {
+  return !procedure.one_way && std::ranges::none_of(procedure.parameters, &Parameter::is_handle);
+}
+
+bool calls_groups(const Interface& interface) { return std::ranges::any_of(interface.procedures, collates); }
 
 Doc procedure_doc(const Procedure& procedure) {
   Doc doc = procedure.doc;

@@ -286,7 +286,7 @@ std::string emit_server(const Interface& interface, std::string_view stem) {
   emit_own_includes(code, interface, stem, callback, true);
   if (callback) {
     open_callback(code, interface);
-    emit_client_class(code, *interface.callback);
+    emit_client_class(code, *interface.callback, false);
     close_callback(code, interface);
   }
   emit_entry(code, interface);
