@@ -99,7 +99,9 @@ void CallStub::forward(const std::string& type, std::string_view qualifiers, con
 }
 
 void CallStub::check_arguments() {
-  const auto checked = [](const Parameter& one) { return one.variable() || one.type->constrained; };
+  // An inout string is passed as an object that cannot be longer.
+  const auto may_be_long = [](const Parameter& one) { return one.is_bytes() || (one.is_string() && !one.is_out()); };
+  const auto checked = [&](const Parameter& one) { return may_be_long(one) || one.type->constrained; };
   const auto arguments = procedure_.arguments();
   if (std::ranges::none_of(arguments, [&](const Parameter* one) { return checked(*one); })) return;
   arguments_head("static lrpc::client::Refusal check_(", {}, checked);
@@ -108,7 +110,7 @@ void CallStub::check_arguments() {
   };
   for (const Parameter* parameter : arguments) {
     const std::string quoted = fmt::format("'{}'", parameter->name);
-    if (parameter->variable()) {
+    if (may_be_long(*parameter)) {
       code_.guard(fmt::format("{}.size() > {}.bound", parameter->name, constant(*parameter)),
                   refusal(kArgumentTooLong,
                           fmt::format("{} is longer than {} bytes", quoted, parameter->type->resolved().bound)));

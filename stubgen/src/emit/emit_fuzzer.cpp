@@ -35,7 +35,7 @@ void emit_conforming(Code& code, const Type& type, const std::string& value) {
 /// A result as the default implementation returns it.
 std::string result_value(const Parameter& parameter, const std::string& context) {
   if (parameter.is_handle()) {
-    const Type& handle = parameter.type->resolved();
+    const Type& handle = *parameter.type;
     return fmt::format("{}.grant<{}>(std::make_shared<typename Held_::{}>())", context, handle.spelled, handle.name);
   }
   if (parameter.is_string()) return fmt::format("lrpc::fuzz::text<{}>()", parameter.type->resolved().bound);
@@ -113,7 +113,7 @@ void emit_handles(Code& code, const Interface& interface) {
     for (const Parameter& parameter : interface.procedures[i].parameters) {
       if (!parameter.is_handle()) continue;
       places.push_back(fmt::format("lrpc::fuzz::HandlePlace{{{}, {}, {}, {}}}", i, parameter.offset,
-                                   parameter.type->resolved().tag, !parameter.is_in()));
+                                   parameter.type->tag, !parameter.is_in()));
     }
   }
   code.line("/// Where handles lie: procedure, offset in its image, tag, whether it is a result.");

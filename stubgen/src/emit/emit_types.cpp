@@ -229,7 +229,6 @@ void emit_callback(Code& code, const Interface& interface) {
   emit_results(code, callback);
   code.last_line("namespace {} {{", callback.given->own("layout"));
   code.last_line("using namespace {}::{};", interface.cpp_namespace(), interface.given->own("layout"));
-  emit_codecs(code, callback);
   emit_descriptors(code, callback);
   emit_pdl(code, callback);
   close_callback(code, interface);

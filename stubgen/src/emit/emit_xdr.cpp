@@ -142,7 +142,6 @@ class XdrFile {
     switch (type.kind) {
       case TypeKind::enumeration: return define_enumeration(type, name);
       case TypeKind::alias: {
-        if (type.resolved().kind == TypeKind::handle) return;
         const std::string text = declaration(*type.target, name);
         code_.line();
         const bool range = type.low || type.high;
