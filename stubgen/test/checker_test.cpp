@@ -21,6 +21,7 @@ static_assert(limits::kMaxImageSize == lrpc::limits::kMaxImageSize);
 static_assert(limits::kMaxTailSize == lrpc::limits::kMaxTailSize);
 static_assert(limits::kMaxRegionSize == lrpc::limits::kMaxRegionSize);
 static_assert(limits::kMaxExportedText == lrpc::shim::kMaxExportedText);
+static_assert(kStubRevision == lrpc::detail::kStubRevision);
 
 /// A body, and what the diagnostics must say about it.
 struct Mistake {

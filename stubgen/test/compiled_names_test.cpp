@@ -71,6 +71,19 @@ TEST(CompiledStubs, need_no_exceptions_and_those_of_a_client_no_type_information
   EXPECT_EQ(compiler.output("-fsyntax-only -fno-exceptions", all_of("called")), "");
 }
 
+TEST(CompiledStubs, of_another_version_are_refused_by_the_compiler) {
+  const auto compiled = compile_text("interface Dated version 1.0 { procedure P(); }");
+  ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+  std::string types = stubgen::generate(*compiled.interface, "dated")[0].text;
+  const std::string revision = "kStubRevision == " + std::to_string(kStubRevision);
+  const std::size_t at = types.find(revision);
+  ASSERT_NE(at, std::string::npos) << types;
+  Compiler compiler;
+  EXPECT_EQ(compiler.compile({}, types).find("error"), std::string::npos);
+  types.replace(at, revision.size(), "kStubRevision == " + std::to_string(kStubRevision - 1));
+  EXPECT_NE(compiler.compile({}, types).find("made by the lrpc-stubgen of another version"), std::string::npos);
+}
+
 std::vector<Place> namespaces() {
   std::vector<Place> found;
   for (const Place& place : places()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "emit.h"
+#include "generator.h"
 
 namespace lrpc::stubgen {
 namespace {
@@ -245,6 +246,10 @@ std::string emit_types(const Interface& interface, std::string_view stem) {
   for (const std::string_view header : {"call/pdl", "result", "call/value"})
     code.line("#include \"lrpc/detail/shim/{}.h\"", header);
   code.line();
+  code.last_line(
+      "static_assert(lrpc::detail::kStubRevision == {}, \"made by the lrpc-stubgen of another version: run this "
+      "version's\");",
+      kStubRevision);
   code.doc(interface.doc);
   open_namespace(code, interface);
   code.line();

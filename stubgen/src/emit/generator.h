@@ -12,6 +12,9 @@
 
 namespace lrpc::stubgen {
 
+/// lrpc::detail::kStubRevision, which says when to raise it; a test holds the two together.
+inline constexpr int kStubRevision = 1;
+
 /// A generated file: a header, the fuzzer's source, or the input of rpcgen.
 struct Header {
   std::string name;

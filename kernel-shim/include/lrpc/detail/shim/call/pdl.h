@@ -9,6 +9,14 @@
 
 namespace lrpc {
 
+namespace detail {
+/// Which generated headers fit these headers: those of an lrpc-stubgen with the same number (kStubRevision in
+/// stubgen/src/emit/generator.h). Others do not compile. Raise both numbers with each change after which headers that
+/// were generated before would compile, but no longer do what they did: a change of what a function does that generated
+/// code calls, for example, or of where values lie in an image.
+inline constexpr int kStubRevision = 1;
+}  // namespace detail
+
 /// A class of A-stacks. Procedures of similar size share a class (LRPC §3.1).
 struct AStackClass {
   std::uint32_t image_size = 0;  ///< Bytes of argument image each A-stack of the class can hold.
