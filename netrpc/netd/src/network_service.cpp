@@ -330,7 +330,11 @@ void NetworkService::call_demux(Session& lower, Message request) noexcept {
   Command command{SessionRef(&lower), std::move(request), {}, ++last_arrival_, lower.participants().local.command};
   try {
     command.from = principal_of(lower);
-  } catch (const std::bad_alloc&) {
+  } catch (const std::bad_alloc&) {  // as if its host were not known
+  }
+  // Nothing tells hosts of unknown addresses apart: a BIND of one would end the bindings of the others. With this
+  // refusal no binding ends, and the host may be known when it asks again.
+  if (command.from.host == 0) {
     ++statistics_.refused;
     return lower.reply(refusal(Errc::limit_reached));
   }

@@ -27,7 +27,7 @@ struct NetworkStatistics {
   std::uint64_t calls = 0;         ///< Sent to other hosts.
   std::uint64_t calls_failed = 0;  ///< Of those, without a reply.
   std::uint64_t served = 0;        ///< Commands of other hosts.
-  std::uint64_t refused = 0;       ///< Of those, because too many waited.
+  std::uint64_t refused = 0;       ///< Of those, because too many waited, or of a host whose address is not known.
 };
 
 class NetworkService final : public netrpc::Protocol, public netpath::Transport {

@@ -7,8 +7,8 @@
 
 namespace lrpc::netd {
 
-/// The peer of a session from below, with the key that it has shown, if a layer knows other hosts by keys. Inside the
-/// monitor. Throws std::bad_alloc.
+/// The peer of a session from below, with the key that it has shown, if a layer knows other hosts by keys. Host 0: no
+/// layer knows its address. Inside the monitor. Throws std::bad_alloc.
 [[nodiscard]] inline shim::Principal principal_of(netrpc::Session& session) {
   shim::Principal principal;
   principal.host = netrpc::peer_host(session, session.participants()).value;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph_kinds.h"
+#include "lrpc/netrpc/wire.h"
 #include "netrpc/test/fake_calls.h"
 
 namespace lrpc::netd::test {
@@ -114,6 +115,50 @@ TEST_F(RestartedHost, is_asked_again_when_an_import_agrees_with_it_on_sizes) {
 TEST_F(RestartedHost, is_not_asked_again_if_it_is_still_in_the_life_that_was_asked) {
   EXPECT_EQ(agree(1), Errc::peer_gone);
   EXPECT_EQ(calls_.timeouts.size(), 1U);
+}
+
+/// Serves every command, and counts them.
+class CountingService final : public netpath::RemoteService {
+ public:
+  std::uint16_t serve(const Principal& /*from*/, netpath::Arrival /*arrived*/, std::uint16_t /*command*/,
+                      std::span<const std::byte> /*request*/, std::span<std::byte> /*reply*/,
+                      std::size_t& reply_size) noexcept override {
+    ++served;
+    reply_size = 0;
+    return 0;
+  }
+  void peer_rebooted(netpath::HostAddress /*host*/, netpath::Arrival /*last*/) noexcept override {}
+  int served = 0;
+};
+
+TEST(UnknownHosts, are_refused_until_a_layer_knows_their_addresses) {
+  netrpc::test::ManualClock clock;
+  netrpc::test::IdleEngine engine;
+  netrpc::Host host({}, clock, engine);
+  netrpc::test::FakeCalls calls(host);
+  CountingService broker;
+  std::optional<NetworkService> service;
+  {
+    const Shepherd inside(host.monitor());
+    service.emplace(host, calls, std::vector<netrpc::Protocol*>{}, 2);  // one receiver may serve
+    ASSERT_TRUE(service->enable());
+  }
+  service->serve_with(broker);
+  const auto outcome_of_command = [&](netrpc::HostAddress from) {
+    const Shepherd inside(host.monitor());
+    calls.enabled_for.remote.host = from;
+    calls.arrive("command");
+    const std::string& reply = calls.replies.back();
+    return static_cast<Errc>(netrpc::WireReader(std::as_bytes(std::span(reply)).data()).get<std::uint16_t>());
+  };
+  EXPECT_EQ(outcome_of_command({}), Errc::limit_reached);
+  EXPECT_EQ(broker.served, 0);
+  EXPECT_EQ(outcome_of_command({0x0a000009}), Errc::ok);
+  EXPECT_EQ(broker.served, 1);
+  EXPECT_EQ(service->statistics().refused, 1U);
+  service->stop_serving();
+  const Shepherd inside(host.monitor());
+  service.reset();
 }
 
 }  // namespace

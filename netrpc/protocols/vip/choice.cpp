@@ -19,6 +19,9 @@ Errc Ways::control(control::Request& request) const {
   if (std::holds_alternative<control::MaximumMessage>(request)) return ip.control(request);
   if (std::holds_alternative<control::AdvertisedMaximum>(request)) return Errc::not_supported;
   const Errc outcome = ethernet.control(request);
+  // A host that ARP does not know may have told the table its Ethernet address itself.
+  if (outcome == Errc::host_unreachable && hosts != nullptr && std::holds_alternative<control::ResolveReverse>(request))
+    return hosts->control(request);
   return outcome == Errc::not_supported ? ip.control(request) : outcome;
 }
 

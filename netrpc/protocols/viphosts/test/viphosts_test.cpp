@@ -128,6 +128,17 @@ TEST(VipHosts, the_ethernet_address_tells_the_host) {
   EXPECT_EQ(control::ask(*a.table, reverse), Errc::host_unreachable);
 }
 
+TEST(VipHosts, tells_vipaddr_which_host_has_an_ethernet_address_that_arp_does_not_know) {
+  SimHosts net(2);
+  TableHost a(net[0]), b(net[1]);
+  static_cast<SimEthernet&>(net[0].ethernet()).set_reverse(false);
+  const auto vipaddr = make_vipaddr(net[0].host(), "vipaddr", net[0].ethernet(), net[0].ip(), a.table);
+  control::ResolveReverse reverse{net[1].ethernet_address(), {}};
+  EXPECT_EQ(control::ask(*vipaddr, reverse), Errc::host_unreachable) << "it has not been heard yet";
+  net.world.run_for(10ms);
+  EXPECT_EQ(test::asked(*vipaddr, reverse).host, net.address(1));
+}
+
 TEST(VipHosts, advertisements_of_another_version_or_of_nobody_are_dropped) {
   SimHosts net(2);
   SinkProtocol& liar = net[1].add<SinkProtocol>("liar");
