@@ -1,5 +1,6 @@
 #include "lrpc/netrpc/path/broker.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <new>
@@ -54,16 +55,18 @@ struct RemoteBroker::Parts {
     auto next_ping = ServedHosts::Clock::now() + options.keepalive;
     std::unique_lock lock(mutex);
     while (!stopping) {
-      wake.wait_until(lock, next_ping, [&] { return stopping || paths.any_lost(); });
+      const auto until = std::max(next_ping, ServedHosts::Clock::now());
+      wake.wait_until(lock, until, [&] { return stopping || paths.any_lost(); });
       if (stopping) return;
       lock.unlock();
       const auto now = ServedHosts::Clock::now();
       const bool all = now >= next_ping;
       if (all) {
+        hosts.stood_still(now - until);  // a wait that ends late
         try {
+          hosts.sweep(options.now());
           paths.ping();
           paths.retry_unbinds(options.now());
-          hosts.sweep(options.now());
         } catch (const std::bad_alloc&) {  // what is left waits for the next keepalive
         }
         next_ping = now + paths.pause();

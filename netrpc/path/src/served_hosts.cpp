@@ -293,6 +293,15 @@ void ServedHosts::forget(HostAddress address, Arrival last) {
   }
 }
 
+void ServedHosts::stood_still(Clock::duration time) {
+  const Clock::time_point now = options_.now();
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, host] : hosts_) {
+    host.heard = std::min(host.heard + time, now);
+    for (auto& [id, remote] : host.bindings) remote->named = std::min(remote->named + time, now);
+  }
+}
+
 void ServedHosts::sweep(Clock::time_point now) {
   Gone gone;
   std::lock_guard lock(mutex_);

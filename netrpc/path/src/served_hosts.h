@@ -29,6 +29,8 @@ class ServedHosts {
                       std::span<std::byte> reply, std::size_t& size);
   /// As RemoteService::peer_rebooted(): bindings of the host's new life stay.
   void forget(HostAddress host, Arrival last);
+  /// This host has heard nobody in the last `time`, because it did not run: that was no silence of the others.
+  void stood_still(Clock::duration time);
   /// Drops the bindings of hosts that have been silent, those whose servers are gone, and those that their host does
   /// not name in its PINGs, because the answer to its BIND was lost.
   void sweep(Clock::time_point now);

@@ -41,19 +41,29 @@ TEST_F(TwoHosts, drop_a_binding_of_which_its_host_has_not_heard_and_keep_the_oth
   }));
 }
 
+using lrpc::netpath::Command;
+
+/// How a command of kHere is served.
+Errc outcome_of(lrpc::netpath::ServedHosts& hosts, Command command, const std::string& message) {
+  std::array<std::byte, 500> reply{};
+  std::size_t size = 0;
+  return static_cast<Errc>(hosts.serve({kHere, lrpc::shim::HostAuthentication::key, "lab"}, 1,
+                                       static_cast<std::uint16_t>(command), lrpc::netpath::bytes_of(message), reply,
+                                       size));
+}
+
+std::string bind_to_files() {
+  const auto& id = Conformance::kPdl.interface;
+  return lrpc::netpath::encode(
+      lrpc::netpath::BindMessage{1, "files", {std::string(id.name), id.major, id.minor, id.hash}, 0});
+}
+
 TEST_F(TwoHosts, do_not_remember_a_host_that_is_gone_when_the_servers_of_its_bindings_are) {
   BrokerOptions options = there_options();
   options.nameserver = there_->socket();
   options.forget = std::chrono::hours(24 * 365);  // the broker's value for the option kNoLimit
   lrpc::netpath::ServedHosts hosts(options, 1);
-  const auto& id = Conformance::kPdl.interface;
-  const lrpc::netpath::BindMessage message{1, "files", {std::string(id.name), id.major, id.minor, id.hash}, 0};
-  std::array<std::byte, 500> reply{};
-  std::size_t size = 0;
-  ASSERT_EQ(hosts.serve({kHere, lrpc::shim::HostAuthentication::key, "lab"}, 1,
-                        static_cast<std::uint16_t>(lrpc::netpath::Command::bind),
-                        lrpc::netpath::bytes_of(lrpc::netpath::encode(message)), reply, size),
-            0U);
+  ASSERT_EQ(outcome_of(hosts, Command::bind, bind_to_files()), Errc::ok);
   hosts.sweep(std::chrono::steady_clock::now());
   ASSERT_EQ(hosts.known(), 1U);
   server_.reset();
@@ -63,8 +73,27 @@ TEST_F(TwoHosts, do_not_remember_a_host_that_is_gone_when_the_servers_of_its_bin
   }));
 }
 
+TEST_F(TwoHosts, keep_the_bindings_of_a_host_that_they_did_not_hear_because_they_stood_still_themselves) {
+  constexpr std::chrono::seconds kLong{100};
+  BrokerOptions options = there_options();
+  options.nameserver = there_->socket();
+  options.forget = std::chrono::seconds(90);
+  auto now = std::chrono::steady_clock::now();
+  options.now = [&] { return now; };
+  lrpc::netpath::ServedHosts hosts(options, 1);
+  ASSERT_EQ(outcome_of(hosts, Command::bind, bind_to_files()), Errc::ok);
+  const std::string unnamed = lrpc::netpath::encode(lrpc::netpath::PingMessage{1, {}});
+  ASSERT_EQ(outcome_of(hosts, Command::ping, unnamed), Errc::ok);  // so the binding ends if it is not named in time
+  now += kLong;
+  hosts.stood_still(kLong);
+  hosts.sweep(now);
+  EXPECT_EQ(hosts.known(), 1U);
+  now += kLong;
+  hosts.sweep(now);
+  EXPECT_EQ(hosts.known(), 0U) << "this was a silence";
+}
+
 TEST_F(TwoHosts, keep_the_bindings_of_a_host_whose_pings_are_not_served_because_its_calls_take_all_its_commands) {
-  using lrpc::netpath::Command;
   BrokerOptions options = there_options();
   options.nameserver = there_->socket();
   options.forget = std::chrono::seconds(90);
@@ -78,10 +107,7 @@ TEST_F(TwoHosts, keep_the_bindings_of_a_host_whose_pings_are_not_served_because_
                                     static_cast<std::uint16_t>(command), lrpc::netpath::bytes_of(message), reply, size);
     return std::pair(static_cast<Errc>(status), std::span(reply).first(size));
   };
-  const auto& id = Conformance::kPdl.interface;
-  const auto [outcome, answer] =
-      serve(Command::bind, lrpc::netpath::encode(lrpc::netpath::BindMessage{
-                               1, "files", {std::string(id.name), id.major, id.minor, id.hash}, 0}));
+  const auto [outcome, answer] = serve(Command::bind, bind_to_files());
   ASSERT_EQ(outcome, Errc::ok);
   const auto bound = lrpc::netpath::decode_bind_answer(answer);
   ASSERT_TRUE(bound);
