@@ -155,15 +155,15 @@ netrpc::HostKey SunService::host_of(const Command& command) const noexcept {
 void SunService::serve_in_worker(Served& served, Command command) noexcept {
   if (!command.session) return served.program.sweep(Clock::now());
   const Clock::time_point deadline = command.since + kLimit;
-  const bool too_late = Clock::now() >= deadline;
-  Errc outcome = Errc::limit_reached;
+  Errc outcome = Errc::limit_reached;  // also if the call has waited until now
   Scratch* scratch = nullptr;
   try {
     scratch = &shim::OfThisThread<Scratch>::get();
     scratch->arguments.resize(command.request.size());
     command.request.copy_to(scratch->arguments);
     const std::uint32_t procedure = command.session->participants().local.procedure;
-    if (!too_late) outcome = served.program.call(command.from, procedure, scratch->arguments, deadline, scratch->work);
+    if (Clock::now() < deadline)
+      outcome = served.program.call(command.from, procedure, scratch->arguments, deadline, scratch->work);
   } catch (const std::bad_alloc&) {
   }
   const Shepherd inside(host().monitor());
@@ -172,7 +172,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
     reply = Message::copy_of_long(host().pool(), scratch->work.results.bytes());
     if (!reply.allocated()) outcome = Errc::limit_reached;
   }
-  if (!too_late) outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
+  outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
   if (scratch != nullptr && host().short_of_memory()) *scratch = {};  // idle threads keep no memory then
   served.give(host_of(command), command.request.footprint());
   command.request.clear();
