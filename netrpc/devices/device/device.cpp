@@ -112,10 +112,13 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
     Participant& there = known->mutable_participants().remote;
     const bool in_use = there.host.known() && known->references() > 1;
     if (remote.host.known() && !in_use) there.host = remote.host;
+    known->opened_ = true;
+    known->peer_.address = peer.value().address;  // without an address of this host
     return SessionRef(known);
   }
   DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote, false);
   if (session == nullptr) return Errc::limit_reached;
+  session->opened_ = true;
   return SessionRef(session);
 }
 
@@ -154,7 +157,7 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
     if (remote.host.known()) found(remote.host);
     session = SessionRef(find(port.number, peer.number));
     if (!session && !port.enabled) return dropped(counted.no_session);
-    if (session) return heard(session, std::move(message));
+    if (session) return heard(session, peer, std::move(message));
     DeviceSession* const made = make_session(port, port.high, peer, remote, true);
     if (made == nullptr) return dropped(counted.refused);
     session = SessionRef(made);
@@ -163,11 +166,13 @@ void Device::arrived(Port& port, Message message, std::span<const std::byte> fro
       return dropped(counted.refused);
     }
   }
-  heard(session, std::move(message));
+  heard(session, peer, std::move(message));
 }
 
-void Device::heard(const SessionRef& session, Message message) noexcept {
+void Device::heard(const SessionRef& session, const DevicePeer& peer, Message message) noexcept {
   auto& from = static_cast<DeviceSession&>(*session);
+  // UDP's says which address of this host the message was sent to: the answer leaves from there.
+  if (!from.opened_) from.peer_.address = peer.address;
   from.used_ = true;
   ++from.heard_;
   from.unheard_ = 0;

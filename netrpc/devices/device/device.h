@@ -116,8 +116,8 @@ class Device : public Protocol {
   [[nodiscard]] DeviceSession* make_session(Port& port, Protocol& high, const DevicePeer& peer, Participant remote,
                                             bool of_peer);
   void arrived(Port& port, Message message, std::span<const std::byte> from) noexcept;
-  /// A message has arrived through `session`.
-  void heard(const SessionRef& session, Message message) noexcept;
+  /// A message has arrived from `peer` through `session`.
+  void heard(const SessionRef& session, const DevicePeer& peer, Message message) noexcept;
   void address_again(DeviceSession& session) noexcept;
   void doubt(DeviceSession& session) noexcept;
   [[nodiscard]] Errc keep_until_found(DeviceSession& session, Message message) noexcept;
@@ -156,6 +156,7 @@ class DeviceSession final : public Session {
   std::uint64_t addressed_;         ///< Device::addressing() when peer_ was right.
   std::vector<Message> waiting_;    ///< The first ones pushed while the peer is looked for.
   bool used_ = true;                ///< Since the last sweep.
+  bool opened_ = false;             ///< By this host: the kernel chooses which of its addresses messages leave from.
   std::uint32_t heard_ = 0;         ///< Messages from the peer.
   std::uint32_t unheard_ = 0;       ///< Messages to the peer since the last one from it.
   std::uint32_t heard_before_ = 0;  ///< heard_ of all sessions with the peer, when silent_since_ was set.

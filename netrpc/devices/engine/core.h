@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "lrpc/detail/shim/system/sleeping_word.h"
+#include "netrpc/devices/engine/local_address.h"
 #include "netrpc/devices/engine/uring_engine.h"
 
 namespace lrpc::netrpc {
@@ -42,6 +43,7 @@ struct Outgoing {
   Message message;
   std::array<std::byte, kAddressRoom> to{};
   std::size_t to_size = 0;
+  alignas(cmsghdr) std::array<std::byte, kControlRoom> control{};
   msghdr header{};
   std::array<iovec, kOutgoingSlices> parts{};
 
@@ -51,6 +53,8 @@ struct Outgoing {
     header.msg_namelen = static_cast<socklen_t>(to_size);
     header.msg_iov = parts.data();
     header.msg_iovlen = message.describe(parts);
+    header.msg_controllen = describe_local_address(to, control);
+    if (header.msg_controllen != 0) header.msg_control = control.data();
   }
 };
 
@@ -132,8 +136,9 @@ struct UringEngine::Core {
     EngineSocket& socket = sockets[id.index];
     return socket.fd >= 0 && socket.generation == id.generation ? &socket : nullptr;
   }
-  /// Copies a datagram out of a receive area into a message of its own.
-  void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from) noexcept;
+  /// Copies a datagram out of a receive area into a message of its own. `control`: of the datagram, from recvmsg(2).
+  void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from,
+               std::span<const std::byte> control) noexcept;
   /// Queues a notice for the reader of a watched descriptor. False: there is no memory.
   bool readable(SocketId id) noexcept;
   void send_failed(SocketId id, int error) noexcept {

@@ -21,12 +21,16 @@ void DirectSocket::look() noexcept {
   header.msg_namelen = kAddressRoom;
   header.msg_iov = &part;
   header.msg_iovlen = 1;
+  header.msg_control = control_.data();
+  header.msg_controllen = control_.size();
   const ssize_t size = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT);
   if (size >= 0) {
     const std::span<const std::byte> from(from_);
+    const std::span<const std::byte> control(control_);
     found_.emplace(Found{.cut = (header.msg_flags & MSG_TRUNC) != 0,
                          .data = room_.first(static_cast<std::size_t>(size)),
-                         .from = from.first(std::min<std::size_t>(header.msg_namelen, kAddressRoom))});
+                         .from = from.first(std::min<std::size_t>(header.msg_namelen, kAddressRoom)),
+                         .control = control.first(std::min<std::size_t>(header.msg_controllen, kControlRoom))});
   } else if (errno != EAGAIN && errno != EINTR) {
     found_.emplace(Found{.error = errno});
   }

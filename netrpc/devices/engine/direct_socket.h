@@ -39,6 +39,7 @@ class DirectSocket {
     bool cut = false;  ///< The datagram was longer than the room.
     std::span<const std::byte> data{};
     std::span<const std::byte> from{};
+    std::span<const std::byte> control{};
   };
   /// Tries once to receive, without blocking; outside the monitor, and not again before take().
   void look() noexcept;
@@ -51,6 +52,7 @@ class DirectSocket {
   UniqueFd fd_;
   std::span<std::byte> room_;
   std::array<std::byte, kAddressRoom> from_{};
+  alignas(cmsghdr) std::array<std::byte, kControlRoom> control_{};
   std::optional<Found> found_;
 };
 

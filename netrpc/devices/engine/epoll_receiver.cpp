@@ -81,6 +81,8 @@ class EpollReceiver final : public Receiver {
       messages_[i].msg_hdr.msg_iovlen = 1;
       messages_[i].msg_hdr.msg_name = names_[i].data();
       messages_[i].msg_hdr.msg_namelen = kAddressRoom;
+      messages_[i].msg_hdr.msg_control = controls_[i].data();
+      messages_[i].msg_hdr.msg_controllen = kControlRoom;
     }
     const int count = ::recvmmsg(socket->fd, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (count < 0 && errno != EAGAIN && errno != EINTR) core.receive_failed(id, errno);
@@ -92,7 +94,8 @@ class EpollReceiver final : public Receiver {
         continue;
       }
       core.arrived(id, {areas_.get() + i * kLongestDatagram, messages_[i].msg_len},
-                   {names_[i].data(), std::min<std::size_t>(header.msg_namelen, kAddressRoom)});
+                   {names_[i].data(), std::min<std::size_t>(header.msg_namelen, kAddressRoom)},
+                   {controls_[i].data(), std::min<std::size_t>(header.msg_controllen, kControlRoom)});
     }
   }
 
@@ -102,6 +105,7 @@ class EpollReceiver final : public Receiver {
   /// Costs no memory until the first datagram touches it: where there are rings, this receiver may never be used.
   const std::unique_ptr<std::byte[]> areas_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * kLongestDatagram);
   std::array<std::array<std::byte, kAddressRoom>, kBatch> names_{};
+  alignas(cmsghdr) std::array<std::array<std::byte, kControlRoom>, kBatch> controls_{};
   std::array<iovec, kBatch> parts_{};
   std::array<mmsghdr, kBatch> messages_{};
 };

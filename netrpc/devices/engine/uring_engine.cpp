@@ -24,14 +24,15 @@ UringEngine::Core::~Core() {
   if (kick_event >= 0) ::close(kick_event);
 }
 
-void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data,
-                                std::span<const std::byte> from) noexcept {
+void UringEngine::Core::arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from,
+                                std::span<const std::byte> control) noexcept {
   Arrival arrival;
   arrival.socket = id;
   arrival.message = Message::copy_of_long(host->pool(), data);  // a copy that nobody else can write
   if (!arrival.message.allocated()) return lost(id);
   if (!from.empty()) std::memcpy(arrival.from.data(), from.data(), from.size());
   arrival.from_size = from.size();
+  keep_local_address(control, arrival.from);
   if (!attempt([&] { arrivals.push_back(std::move(arrival)); })) return lost(id);
   add_one(counts.received);
 }

@@ -182,7 +182,8 @@ void UringReceiver::queue_sends() noexcept {
       core.send_failed(out.socket, ENOBUFS);
       continue;
     }
-    if (out.header.msg_iovlen == 1) {  // the kernel needs no description of the parts: less to copy
+    // With one part the kernel needs no description of the parts: less to copy.
+    if (out.header.msg_iovlen == 1 && out.header.msg_controllen == 0) {
       ::io_uring_prep_send(entry, -1, out.parts[0].iov_base, out.parts[0].iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
       ::io_uring_prep_send_set_addr(entry, reinterpret_cast<const sockaddr*>(out.to.data()),
                                     static_cast<__u16>(out.to_size));
@@ -318,7 +319,7 @@ void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexce
   if ((entry.flags & IORING_CQE_F_BUFFER) == 0) return;    // it will be armed again
   const unsigned area = entry.flags >> IORING_CQE_BUFFER_SHIFT;
   const std::byte* const bytes = areas_ + area * kAreaSize;
-  const std::size_t before = sizeof(io_uring_recvmsg_out) + kAddressRoom;
+  const std::size_t before = sizeof(io_uring_recvmsg_out) + kAddressRoom + kControlRoom;
   if (entry.res >= static_cast<int>(before)) {
     io_uring_recvmsg_out out{};
     std::memcpy(&out, bytes, sizeof out);
@@ -326,8 +327,10 @@ void UringReceiver::take_datagram(const io_uring_cqe& entry, SocketId id) noexce
     if ((out.flags & MSG_TRUNC) != 0 || out.payloadlen != size) {
       core.lost(id);
     } else {
+      const std::byte* const name = bytes + sizeof out;
       came_from(id);
-      core.arrived(id, {bytes + before, size}, {bytes + sizeof out, std::min<std::size_t>(out.namelen, kAddressRoom)});
+      core.arrived(id, {bytes + before, size}, {name, std::min<std::size_t>(out.namelen, kAddressRoom)},
+                   {name + kAddressRoom, std::min<std::size_t>(out.controllen, kControlRoom)});
     }
   }
   give_area(area);

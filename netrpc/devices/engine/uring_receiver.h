@@ -12,7 +12,10 @@ namespace lrpc::netrpc {
 
 class UringReceiver final : public Receiver {
  public:
-  explicit UringReceiver(UringEngine& engine) noexcept : engine_(engine) { shape_.msg_namelen = kAddressRoom; }
+  explicit UringReceiver(UringEngine& engine) noexcept : engine_(engine) {
+    shape_.msg_namelen = kAddressRoom;
+    shape_.msg_controllen = kControlRoom;
+  }
   ~UringReceiver() override { close(); }
 
   /// Makes the ring and enables it for the calling thread. Errors: not_supported, with what was refused; system_error.
@@ -40,8 +43,8 @@ class UringReceiver final : public Receiver {
   static constexpr unsigned kCompletions = 1024;
   static constexpr unsigned kFiles = 64;  ///< Sockets in the ring's table; others are named by their descriptors.
   static constexpr unsigned kAreas = 32;
-  /// The header that io_uring writes, the sender's address, the datagram; a multiple of the page size, so that an area
-  /// for long datagrams costs one page until a long one comes.
+  /// The header that io_uring writes, the sender's address, the control message, the datagram; a multiple of the page
+  /// size, so that an area for long datagrams costs one page until a long one comes.
   static constexpr std::size_t kAreaSize = 69632;
   static constexpr int kAreaGroup = 1;
   enum class Kind : std::uint64_t { receive = 1, kick, send, timer, timer_change, cancel, ready };
@@ -104,7 +107,7 @@ class UringReceiver final : public Receiver {
   std::uint32_t row_ = 0;       ///< and how many did in a row.
   std::byte* areas_ = nullptr;  ///< The ring's, and one for direct_.
   io_uring_buf_ring* area_ring_ = nullptr;
-  msghdr shape_{};                    ///< Makes a receive return the sender's address.
+  msghdr shape_{};                    ///< Makes a receive return the sender's address and the control message.
   std::vector<std::uint32_t> armed_;  ///< By socket: the generation that is armed here; 0: none.
   std::vector<Outgoing> sending_;     ///< Submitted to the kernel; cleared after the wait.
 };

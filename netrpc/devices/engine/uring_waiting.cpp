@@ -125,7 +125,7 @@ void UringReceiver::take_direct() noexcept {
   if (found.cut) return core.lost(direct_.id());
   came_from(direct_.id());
   UringEngine::Core::add_one(core.counts.direct);
-  core.arrived(direct_.id(), found.data, found.from);
+  core.arrived(direct_.id(), found.data, found.from, found.control);
 }
 
 }  // namespace lrpc::netrpc

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "netrpc/devices/device/internet_device.h"
+#include "netrpc/devices/engine/local_address.h"
 
 namespace lrpc::netrpc {
 
@@ -27,6 +28,7 @@ class Udp final : public InternetDevice {
     if (!socket) return system_error("socket(SOCK_DGRAM)", errno);
     const int cut = IP_PMTUDISC_DONT;
     ::setsockopt(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, &cut, sizeof cut);
+    if (!bound_.known()) report_local_address(socket.get());
     const sockaddr_in address = socket_address(bound_, *port);
     if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       if (errno == EADDRINUSE)
@@ -59,6 +61,7 @@ class Udp final : public InternetDevice {
     // forged. One from port 0 cannot be answered.
     if (!ports_.allows(number, port)) return false;
     peer = peer_at(source, port);
+    peer.set_address(sender);  // with the address of this host that it was sent to
     return true;
   }
 

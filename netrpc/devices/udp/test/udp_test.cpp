@@ -37,8 +37,14 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   ~Program() { ::close(fd_); }
+  /// From now on sends to this address of the server, and receives only what comes from there.
+  void call_at(HostAddress server) {
+    server_ = server;
+    const sockaddr_in there = address_of(kNumber);
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
+  }
   void send(const std::string& text, ProtocolNumber number = kNumber) const {
-    const sockaddr_in to = socket_address(kHere, static_cast<std::uint16_t>(UdpPorts{}.peers + number));
+    const sockaddr_in to = address_of(number);
     EXPECT_EQ(::sendto(fd_, text.data(), text.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
               static_cast<ssize_t>(text.size()));
   }
@@ -55,7 +61,11 @@ class Program {
   }
 
  private:
+  [[nodiscard]] sockaddr_in address_of(ProtocolNumber number) const {
+    return socket_address(server_, static_cast<std::uint16_t>(UdpPorts{}.peers + number));
+  }
   const int fd_;
+  HostAddress server_ = kHere;
 };
 
 /// Keeps every session that a peer's message has made.
@@ -202,6 +212,36 @@ TEST_F(UdpTest, strangers_who_have_the_sessions_of_fragment_keep_no_other_host_o
   });
   EXPECT_LE(statistics().sessions, 6U);
 }
+
+class UdpAddressesTest : public testing::TestWithParam<EngineKind> {};
+
+TEST_P(UdpAddressesTest, a_peer_is_answered_from_the_address_that_it_has_called) {
+  if (const auto why = why_no_namespaces()) GTEST_SKIP() << *why;
+  if (GetParam() == EngineKind::uring)
+    if (auto engine = UringEngine::make(EngineKind::uring); !engine) GTEST_SKIP() << engine.error().message();
+  const Namespace where;
+  RealHost server(where, GetParam(), "server");
+  server.inside([&] {
+    Protocol& udp = server.keep(make_udp(*server, "udp", {.ports = {.here = {}, .any_peer = true}, .address = {}}));
+    Talker& echo = server.keep(std::make_unique<Talker>(*server, true));
+    ASSERT_TRUE(udp.open_enable(echo, {kNumber, {}, {}}));
+  });
+  server.start(2);
+  where.run([&] {
+    Program client;
+    for (std::uint32_t i = 0; i < 100; ++i) {  // so many that the server comes to bypass its ring
+      const std::string text(i % 10 == 0 ? 60'000U : 10U, 'x');
+      client.call_at({kHere.value + i % 3});
+      client.send(text);
+      ASSERT_EQ(client.receive(), text.substr(0, 100)) << i;
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(, UdpAddressesTest, testing::Values(EngineKind::uring, EngineKind::epoll),
+                         [](const testing::TestParamInfo<EngineKind>& of) {
+                           return std::string(of.param == EngineKind::uring ? "uring" : "epoll");
+                         });
 
 }  // namespace
 }  // namespace lrpc::netrpc::test
