@@ -111,7 +111,8 @@ int main(int argc, char** argv) {
   // Makes the first calls here, uncounted, because some work is done only then.
   for (int i = 0; i < 100; ++i)
     if (!(*loopback)->client().Null() || !(*loopback)->client().Add(20, 22)) return 1;
-  // Finds the A-stacks that this thread takes next, and sets the hint of every A-stack as if a poller scanned it.
+  // Finds the A-stacks that this thread takes next, and sets the hints of every A-stack as if a poller scanned it and
+  // an E-stack were associated.
   std::uint32_t top = 0;
   {
     lrpc::client::Call call((*loopback)->binding(), 0);
@@ -121,7 +122,10 @@ int main(int argc, char** argv) {
     // The hint names a processor that does not exist, so the poller counts as one on another processor: the caller
     // trusts the hint, and exchanges, from the first call on.
     const lrpc::shim::PolledHint hint(lrpc::shim::kNoProcessor - 1, 1);
-    for (ServedAStack& astack : (*loopback)->astacks()) astack.head->polled.store(hint.bits());
+    for (ServedAStack& astack : (*loopback)->astacks()) {
+      astack.head->polled.store(hint.bits());
+      astack.head->attached.store(lrpc::shim::EStackHint::anywhere().bits());
+    }
     for (auto* linkage : {&call.linkage(), &pending.linkage()})
       (void)linkage->policy.choose(
           {.polled = hint, .estack = lrpc::shim::EStackHint::anywhere(), .processor = 0, .now = {}}, false);

@@ -42,6 +42,7 @@ void Deadline::note_clock() noexcept {}
 namespace testing_lrpc {
 namespace {
 
+using lrpc::server::Polled;
 using lrpc::server::Scanner;
 using lrpc::server::serve;
 using lrpc::server::ServedAStack;
@@ -154,7 +155,9 @@ void start(std::uint64_t argument) {
   bool wakes = true;
   if (head.polled.load(std::memory_order_relaxed) != 0) {
     linkage.estack_may_sleep = true;
-    wakes = !lrpc::shim::ring_for_poller(head, called) && !lrpc::shim::still_polled(head);
+    const auto attached = [&] { return head.attached.load(std::memory_order_relaxed) != 0; };
+    wakes =
+        !(lrpc::shim::ring_for_poller(head, called) && attached()) && !(lrpc::shim::still_polled(head) && attached());
   } else {
     const bool parked = lrpc::shim::ring_handoff(head, called);
     wakes = parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0;
@@ -208,7 +211,7 @@ void be_estack(bool leaves_when_idle = false) {
   // T14
   world().head.attached.store(0, std::memory_order_seq_cst);
   astack.estack.store(nullptr, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  (void)lrpc::shim::fence_before_last_look(astack.polled.load(std::memory_order_relaxed) != Polled::no);
   (void)serve(astack, context);
 }
 void be_leaving_estack() { be_estack(true); }
@@ -282,11 +285,13 @@ void revoke_client() {
   lrpc::shim::revoke_word(world().head, Sleeper::caller);
 }
 
-explore::Program program(std::vector<std::function<void()>> threads, PolledHint hint = {}) {
+/// `hint`, `polled`: what callers and E-stacks see at first of a poller, which may be no thread of the program.
+explore::Program program(std::vector<std::function<void()>> threads, PolledHint hint = {}, Polled polled = Polled::no) {
   return {.set_up =
-              [hint] {
+              [hint, polled] {
                 new (place) World;
                 world().head.polled.store(hint.bits());
+                world().served.polled.store(polled);
               },
           .threads = std::move(threads)};
 }
@@ -313,6 +318,11 @@ const std::vector<NamedProgram>& programs() {
       {"a_started_call_and_a_poller_that_stops_and_cannot_fence",
        program({[] { be_estack(); }, start_one, stop_polling_without_fence}, PolledHint(1, 1).without_fence())},
       {"a_started_call_and_an_estack_that_leaves", program({start_one, be_leaving_estack, be_clerk})},
+      {"a_started_call_and_an_estack_that_leaves_it_to_a_poller_that_is_held_up",
+       program({be_leaving_estack, start_one, be_clerk}, PolledHint(1, 1), Polled::yes)},
+      // The kernel would refuse the E-stack the poller's fence: a plain one takes its place.
+      {"a_started_call_and_an_estack_that_leaves_it_to_a_poller_that_is_held_up_and_cannot_fence",
+       program({be_leaving_estack, start_one, be_clerk}, PolledHint(1, 1).without_fence())},
       {"a_server_that_is_gone_and_said_to_poll", program({[] { call(10); }, revoke_client}, PolledHint(1, 1))},
       {"a_client_that_is_gone", program({[] { start(10); }, be_revoked_estack, revoke_server})},
       {"an_estack_and_its_revocation", program({be_revoked_estack, revoke_server})},
@@ -336,8 +346,7 @@ const std::set<std::string> kNeeded{
     // T2 and T14: either the caller sees that no E-stack is attached, or the leaving E-stack sees the call.
     "call: if (parked || linkage.estack_may_sleep || head.attached.load(std::memory_order_seq_cst) == 0) "
     "wake_estack(); [load seq_cst]",
-    "be_estack: std::atomic_thread_fence(std::memory_order_seq_cst); [fence seq_cst]",
-    // A started call and the poller that ends its stint.
+    // A started call, and the poller that ends its stint or the E-stack that leaves. T14 makes one of these fences.
     "heavy_shared_fence",
     "still_polled: full_fence(); [fence seq_cst]",
     "fence_before_last_look: full_fence(); [fence seq_cst]",

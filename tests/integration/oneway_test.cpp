@@ -67,6 +67,7 @@ INSTANTIATE_TEST_SUITE_P(gates, OneWay, testing::ValuesIn(kRepeatedGates), gate_
 
 /// If `to_be_kept` and the poller executes it, Add blocks, and so keeps the poller.
 struct PollerKept : TasksService {
+  void Null(CallContext&) { last_polled = on_poller_thread(); }
   std::int32_t Add(CallContext&, std::int32_t a, std::int32_t b) {
     if (to_be_kept && on_poller_thread()) {
       kept = true;
@@ -123,6 +124,41 @@ TEST(OneWayBesideAPoller, that_another_clients_procedure_keeps_is_executed_all_t
     caller.join();
     if (!polled) GTEST_SKIP() << "no poller has come by";
   }
+}
+
+/// The same of a started call. A thread that starts one at a time uses the same A-stack each time.
+TEST(StartedBesideAPoller, that_is_kept_gets_another_estack_if_its_own_has_gone_to_other_calls) {
+  PollerKept service;
+  lrpc::Server server({.max_estacks = 2, .estack_idle = lrpc::kNoLimit});
+  auto client = bind(server, service);
+  auto other = bind(server, service);
+  ASSERT_TRUE(client && other);
+  auto held = other->start().Add(1, 2);
+  for (int round = 0; round < 100 && !service.kept; ++round) {
+    service.to_be_kept = false;
+    EXPECT_TRUE(held.finish());
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_TRUE(other->start().Add(1, 2).finish());
+      EXPECT_TRUE(client->start().Null().finish());
+    }
+    service.to_be_kept = service.last_polled.load();
+    held = other->start().Add(1, 2);
+    EXPECT_TRUE(eventually([&] { return service.kept || held.ready(); }));
+  }
+  if (!service.kept) GTEST_SKIP() << "no poller has come by";
+
+  // The poller has the A-stacks of both. Two calls that stay need both E-stacks elsewhere.
+  auto one = other->start().NapFor(kUntilLetGo);
+  auto two = other->start().NapFor(kUntilLetGo);
+  EXPECT_TRUE(eventually([&] { return service.staying == 2; }));
+  service.let_all_go();
+  EXPECT_TRUE(one.finish() && two.finish());
+
+  const auto call = client->start().Null();
+  EXPECT_TRUE(eventually([&] { return call.ready(); }));
+  EXPECT_TRUE(service.kept) << "the poller has not executed it";
+  service.to_be_kept = false;
+  EXPECT_TRUE(held.finish());
 }
 
 TEST(OneWaySupply, more_calls_than_astacks_wait_for_the_first_to_be_executed) {

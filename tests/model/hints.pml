@@ -564,9 +564,18 @@ proctype client() {
     if
     :: one_way ->
       if /* the second look; the fences are started.pml's */
-      :: polled != 0
-      :: polled == 0 -> rouse()
+#ifdef BROKEN_LEFT_TO_A_POLLER_ALONE
+      :: polled != 0 -> goto sent
+#else
+      :: polled != 0 ->
+        if /* the poller may be stuck */
+        :: attached != NOBODY -> goto sent
+        :: attached == NOBODY
+        fi
+#endif
+      :: polled == 0
       fi;
+      rouse();
       goto sent
     :: !one_way
     fi;

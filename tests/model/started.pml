@@ -4,13 +4,14 @@
  * One client thread makes CALLS calls on one A-stack. Each is, by choice: synchronous; started and finished; started
  * and dropped; one-way; or started and watched by a CompletionQueue, whose own thread makes T3 and sleeps without a bit
  * of its own. Each may be of a procedure that may block, which no poller serves. The server has one E-stack that leaves
- * LEAVES times by itself, a clerk, and a poller that comes POLLS times and goes when it likes, or stays for ever.
+ * LEAVES times by itself, a clerk, and a poller that comes POLLS times and goes when it likes, or stays for ever. With
+ * STUCK another client's procedure may keep the poller for ever.
  *
  * Nobody need wait for a started call, so T4 cannot be left to the wait: after T1 client and poller are a Dekker pair
  * over the word and the hint. The client stores the word and loads the hint; the poller clears the hint, fences, and
  * looks at the word. With FENCE=1 the client's fence orders nothing and the poller's (a membarrier) drains the client's
  * store buffer; with FENCE=0 the kernel refuses that, as the hint says: a client that sees it makes a full fence and
- * looks once more.
+ * looks once more. An E-stack that leaves is a Dekker pair with such a client, too, over the word and `attached`.
  *
  * What is checked: as in call_word.pml; also that a one-way call is executed although nobody ever waits for it.
  */
@@ -35,6 +36,9 @@
 #endif
 #ifndef BLOCKING
 #define BLOCKING 1 /* may a procedure block? */
+#endif
+#ifndef STUCK
+#define STUCK 0
 #endif
 #ifndef FATE
 #define FATE 0 /* 0 nothing, 1 the server dies, 2 the client dies, 3 hang-up */
@@ -156,6 +160,9 @@ proctype poller() {
       polled = 1;
     end_scan:
       if
+#if STUCK
+      :: skip; end_stuck: false
+#endif
       :: atomic { FOR_ME(word, linkage) && !(may_block && left_to_estack == GENERATION(linkage) + 1) -> l = linkage }
       :: atomic { (!stays || server_revoked) && !last -> l = 0 } /* it goes: no call for a window, evicted, revoked */
         polled = 0;
@@ -251,7 +258,12 @@ proctype estack() {
       w = 0
     }
   end_parked:
-    atomic { !asleep[ESTACK]; goto look }
+    if
+    :: atomic { !asleep[ESTACK] -> goto look }
+#if STUCK /* else the poller serves or goes */
+    :: atomic { hot && FOR_ME(word, linkage) -> asleep[ESTACK] = 0; goto look } /* H3 */
+#endif
+    fi;
   have:
     claim(l, mine);
     if
@@ -262,6 +274,16 @@ proctype estack() {
   detaching: /* T14 */
     attached = 0;
     associated = 0;
+#if FENCE && !defined(BROKEN_LEAVES_WITHOUT_HEAVY_FENCE)
+    if /* the fence: a client that saw the poller's hint has made none */
+    :: hot ->
+      if
+      :: atomic { buffered -> word = buffer; buffered = 0; buffer = 0 }
+      :: !buffered
+      fi
+    :: !hot
+    fi;
+#endif
     l = linkage;
     atomic {
       w = word;
@@ -321,6 +343,19 @@ inline rouse() { /* T4: a system call, so the buffer has drained */
   fi
 }
 
+/* A full fence, and the looks that count. */
+inline look_again() {
+  !buffered;
+  if
+  :: polled ->
+    if
+    :: attached
+    :: !attached -> rouse()
+    fi
+  :: !polled -> rouse()
+  fi
+}
+
 inline announce() { word = word | SLEEPS } /* T3's first half */
 
 proctype client() {
@@ -344,11 +379,7 @@ proctype client() {
         argument = n
       }
       if /* step 4. The hint is looked at, and how it went the last times */
-#ifdef BROKEN_BLOCKING_LEFT_TO_POLLER
-      :: atomic { polled && !buffered -> w = 0 }
-#else
       :: atomic { polled && !buffered && !(may_block && kind != SYNCHRONOUS) -> w = 0 }
-#endif
         atomic { !buffered -> buffer = WORD(CALLED, n); buffered = 1; may_sleep = 1 } /* T1 */
         if
 #ifdef BROKEN_NO_SECOND_LOOK
@@ -356,13 +387,13 @@ proctype client() {
 #else
 #if FENCE || defined(BROKEN_NO_OWN_FENCE)
         :: atomic { kind != SYNCHRONOUS && polled -> w = 0 }
+          if
+          :: attached
+          :: !attached -> look_again()
+          fi
 #else
         :: atomic { kind != SYNCHRONOUS && polled -> w = 0 }
-          !buffered; /* the hint says that nobody fences for us: a full fence, and the look that counts */
-          if
-          :: atomic { polled -> w = 0 }
-          :: atomic { !polled -> w = 0 } rouse()
-          fi
+          look_again() /* the hint says that nobody fences for us */
 #endif
         :: atomic { kind != SYNCHRONOUS && !polled -> w = 0 } rouse()
 #endif

@@ -119,10 +119,11 @@ bool PendingCall::execute_here() noexcept {
   return true;
 }
 
-/// Called after a ring by plain store if the hint is off, or says that the poller cannot fence for us.
+/// Called after a ring by plain store if one of the hints is off, or says that the poller cannot fence for us.
 void PendingCall::look_again() noexcept {
   const shim::NoCancellation never;
-  if (shim::still_polled(*linkage_->astack.head)) return;
+  const AStackHead& head = *linkage_->astack.head;
+  if (shim::still_polled(head) && head.attached.load(std::memory_order_relaxed) != 0) return;
   if (!execute_here()) wake_estack(*binding_, *linkage_);
 }
 

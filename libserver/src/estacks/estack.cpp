@@ -179,14 +179,15 @@ void EStack::detach() {
   LRPC_STEP("T14");
   // T14: first tell the client (by the hint) and the clerk (by the association) that no E-stack is associated; then
   // look once more. A caller rings and then reads the hint, and the clerk reads the association: so either this look
-  // finds the call, or the bell brings another E-stack.
+  // finds the call, or the bell brings another E-stack. While a poller has the A-stack, or may take it back, the caller
+  // may have made no fence of its own: see ring_for_poller().
   astack_->head->attached.store(shim::EStackHint::nobody().bits(), std::memory_order_seq_cst);
   {
     std::lock_guard lock(pool_.mutex_);
     astack_->estack.store(nullptr, std::memory_order_seq_cst);
     --pool_.associated_;
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  (void)shim::fence_before_last_look(astack_->polled.load(std::memory_order_relaxed) != Polled::no);
   LRPC_STEP("T14 last look");
   (void)serve(*astack_, context_);
 

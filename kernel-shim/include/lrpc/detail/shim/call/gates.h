@@ -60,6 +60,9 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 // a Dekker pair over the word and the hint `polled`. The caller rings, fences, and looks at the hint; the poller clears
 // the hint, fences, and looks at the word. Either the poller sees the call in that last look, or the caller sees that
 // the hint is off, and wakes the E-stack (T4).
+//
+// The poller may also be held up in another client's procedure. So such a caller looks at the hint `attached`, too, and
+// is a Dekker pair with an E-stack that detaches (T14): over the word and that hint, and with the same fences.
 
 /// T1, then the fence, then the look. True: a poller has the call, and its own fence covers this caller. False: ask
 /// still_polled().
@@ -79,7 +82,8 @@ inline void ring_exchange(AStackHead& head, CallWord called) noexcept {
 /// H6: the poller's half, for each A-stack that it stops polling.
 inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std::memory_order_seq_cst); }
 /// After take_hint_back(), once for all these A-stacks, and before the last look at each. `promised`: their hints say
-/// that the poller fences for the callers. True if the kernel has done that.
+/// that the poller fences for the callers. True if the kernel has done that. Also for an E-stack that detaches, after
+/// it has cleared `attached`; `promised`: a poller has the A-stack, or may take it back.
 [[nodiscard]] inline bool fence_before_last_look(bool promised) noexcept {
   if (promised) return heavy_shared_fence();
   full_fence();

@@ -94,10 +94,12 @@ class PendingCall {
       return ring_slow(may_block);
     return ring_polled();
   }
-  /// 4 · rings by a plain store, because the slot says that a poller scans it.
+  /// 4 · T1: rings by a plain store, because the slot says that a poller scans it. But the poller may be in another
+  /// client's long procedure: without an E-stack the call would wait as long.
   bool ring_polled() noexcept {
-    if (!shim::ring_for_poller(*linkage_->astack.head, called_)) [[unlikely]]  // T1
-      look_again();                                                            // T4
+    shim::AStackHead& head = *linkage_->astack.head;
+    if (!shim::ring_for_poller(head, called_) || head.attached.load(std::memory_order_relaxed) == 0) [[unlikely]]
+      look_again();  // T4
     return true;
   }
 
