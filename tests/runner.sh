@@ -68,15 +68,19 @@ attribute() { # attribute NAME FILE: the number that JUnit's testsuite element g
   tr '\n\t' '  ' <"$2" | sed -n "s/.*<testsuite [^>]*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p"
 }
 
-# complaints_of PRESET: for each failed test of the last run the command that runs it alone, and the last lines of what
-# it printed, as ctest's log keeps them; first those that may be run again (a line that begins with "== not so").
+# complaints_of PRESET: for each failed test of the last run the command that runs it alone, with the seed that it has
+# printed if it is a random one, and the last lines of what it printed, as ctest's log keeps them; first those that may
+# be run again (a line that begins with "== not so").
 complaints_of() {
-  awk -v preset="$1" -v keep=25 '
-    /^[0-9]+\/[0-9]+ Testing: / { name = $0; sub(/^[^:]*: /, "", name); count = in_order = report = inside = 0; next }
+  awk -v preset="$1" -v keep=25 -v long="${long_run:+LRPC_LONG_TESTS=1 }" '
+    /^[0-9]+\/[0-9]+ Testing: / {
+      name = $0; sub(/^[^:]*: /, "", name); seed = ""; count = in_order = report = inside = 0; next
+    }
     /^Output:$/                  { inside = 1; count = 0; next }
     /^<end of output>$/          { inside = 0; next }
     inside && /^-+$/ && !count   { next }
     inside                       { line[count++ % keep] = $0 }
+    inside && /^LRPC_TEST_SEED=[0-9]+$/ { seed = $0 " " }
     inside && /^ *[0-9]+ FAILED TESTS?$/            { in_order = 1 }
     inside && /Sanitizer|runtime error:|terminate called/ { report = 1 }
     inside                       { next }
@@ -87,7 +91,7 @@ complaints_of() {
       printf "== %s in %s after %s: %s\n", in_order && !report ? "not so" : "failed", preset, time, substr(name, 1, 200)
       alone = name
       gsub(/[.+*?()\[\]|^$]/, "\\\\&", alone)
-      printf "   ./do test --in %s -R \x27^%s( |$)\x27\n", preset, alone
+      printf "   %s%s./do test --in %s -R \x27^%s( |$)\x27\n", seed, long, preset, alone
       for (i = count > keep ? count - keep : 0; i < count; ++i) print "   " substr(line[i % keep], 1, 300)
       count = 0
     }' "build/$1/Testing/Temporary/LastTest.log" 2>/dev/null || true
@@ -98,16 +102,21 @@ complaints_of() {
 # to mend.
 unsteady_at_most=3
 
-# held_when_alone PRESET FAILURES COMPLAINTS ctest...: whether that is so for all tests that failed in the last run.
+# held_when_alone PRESET FAILURES COMPLAINTS ctest...: whether that is so for all tests that failed in the last run. A
+# random test gets the seed with which it failed: with another one it would hold although the fault is there.
 held_when_alone() {
-  local preset=$1 failures=$2 said=$3
+  local preset=$1 failures=$2 said=$3 alone seed
   shift 3
   ((failures <= unsteady_at_most)) || return 1
   (($(grep -c '^== not so in ' <<<"$said") == failures)) || return 1
   # Neither ***Timeout nor ***Exception.
   (($(grep -c '\*\*\*Failed ' "build/$preset/ctest.out") == failures)) || return 1
   say "again, and alone, what failed in $preset"
-  "$@" --rerun-failed -j 1 --repeat until-fail:2 --output-on-failure
+  while IFS= read -r alone; do
+    seed=$(grep -o 'LRPC_TEST_SEED=[0-9]*' <<<"${alone%%./do *}")
+    alone=${alone#*\'}
+    env ${seed:+"$seed"} "$@" -R "${alone%\'}" -j 1 --repeat until-fail:2 --output-on-failure || return 1
+  done < <(grep -F "./do test --in $preset -R '^" <<<"$said")
 }
 
 # ---- one build of the tests ----
