@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,13 +14,15 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "arrays.types.h"
 
 namespace Arrays {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
@@ -29,13 +30,13 @@ concept Turn = requires(
     Impl_& impl, lrpc::CallContext& context, const std::array<std::int32_t, 4>& a,
     std::array<std::array<std::uint16_t, 3>, 2>& b, const std::array<std::array<Small, 2>, 2>& c,
     const std::array<Label, 2>& d) {
-  { impl.Turn(context, a, b, c, d) } -> std::convertible_to<lrpc::Result<TurnResults>>;
+  { impl.Turn(context, a, b, c, d) } -> lrpc::detail::Returns<lrpc::Result<TurnResults>>;
 };
 
 template <class Impl_>
 concept InPlace = requires(
     Impl_& impl, lrpc::CallContext& context, const std::array<std::uint32_t, 8>& a, std::array<std::byte, 16>& b) {
-  { impl.InPlace(context, a, b) } -> std::convertible_to<lrpc::Result<std::uint32_t>>;
+  { impl.InPlace(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<std::uint32_t>>;
 };
 
 }  // namespace signature_

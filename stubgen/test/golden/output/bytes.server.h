@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,30 +14,34 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "bytes.types.h"
 
 namespace Bytes {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Turn = requires(
     Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> a, std::span<const std::byte> b,
     lrpc::Buffer& c, lrpc::Buffer& d) {
-  { impl.Turn(context, a, b, c, d) } -> std::convertible_to<lrpc::Result<std::uint64_t>>;
+  { impl.Turn(context, a, b, c, d) } -> lrpc::detail::Returns<lrpc::Result<std::uint64_t>>;
 };
 
 template <class Impl_>
 concept InPlace = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> a, lrpc::Buffer& b) {
-  impl.InPlace(context, a, b);
+  { impl.InPlace(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept OutParameter = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a, lrpc::Buffer& b) {
-  impl.OutParameter(context, a, b);
+  { impl.OutParameter(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<void>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::OutParameter), std::int32_t, void>;
 };
 
 }  // namespace signature_

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +15,7 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "callbacks.types.h"
 
@@ -28,25 +28,26 @@ namespace c::d::Callbacks {
 namespace Callback {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 /// How far it is; the client may cancel.
 template <class Impl_>
 concept Progress = requires(Impl_& impl, lrpc::CallContext& context, const Step& step) {
-  impl.Progress(context, step);
+  { impl.Progress(context, step) } -> lrpc::detail::Returns<lrpc::Result<void, Cancelled>>;
 };
 
 template <class Impl_>
 concept Confirm = requires(
     Impl_& impl, lrpc::CallContext& context, const lrpc::String<200>& question, const std::array<bool, 3>& flags) {
-  { impl.Confirm(context, question, flags) } -> std::convertible_to<lrpc::Result<ConfirmResults>>;
+  { impl.Confirm(context, question, flags) } -> lrpc::detail::Returns<lrpc::Result<ConfirmResults>>;
 };
 
 /// A name that the interface itself uses, too.
 template <class Impl_>
 concept Stop = requires(Impl_& impl, lrpc::CallContext& context, const std::array<lrpc::String<10>, 2>& reasons) {
-  impl.Stop(context, reasons);
+  { impl.Stop(context, reasons) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 }  // namespace signature_

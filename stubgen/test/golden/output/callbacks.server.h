@@ -5,7 +5,6 @@
 
 #include <array>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "callbacks.types.h"
 
@@ -108,34 +108,12 @@ class Starter_ : lrpc::client::ForOneCall_ {
   }
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
-class All_ : lrpc::client::ForOneCall_ {
- public:
-  using lrpc::client::ForOneCall_::ForOneCall_;
-
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void, Cancelled>> Progress(const Step& step) && noexcept {
-    return lrpc::client::invoke_all<Progress_outcome>(object_, step);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<ConfirmResults>> Confirm(
-      std::string_view question, const std::array<bool, 3>& flags) && noexcept {
-    return lrpc::client::invoke_all<Confirm_outcome>(object_, question, flags);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Stop(const std::array<lrpc::String<10>, 2>& reasons) && noexcept {
-    return lrpc::client::invoke_all<Stop_outcome>(object_, reasons);
-  }
-};
-
 /// What a client that copies is told and asked.
 ///
 /// One binding to Callbacks_Callback. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client {
  public:
-  /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
-  [[nodiscard]] static lrpc::Result<Client> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    return lrpc::client::client_of<Client>(lrpc::Binding::import(name, kPdl, options));
-  }
-
   /// Binds over a socket to a process that serves Callbacks_Callback at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client> import_over(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
@@ -147,9 +125,6 @@ class Client {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start().Add(1, 2);`.
   [[nodiscard]] Starter_ start() noexcept { return Starter_(object_()); }
-
-  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all().Add(1, 2);`.
-  [[nodiscard]] All_ all() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client.
   [[nodiscard]] lrpc::Binding& binding() noexcept { return bound_; }
@@ -180,17 +155,18 @@ class Client {
 }  // namespace Callback
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Copy = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<64>& name) {
-  { impl.Copy(context, name) } -> std::convertible_to<lrpc::Result<std::uint64_t, Cancelled>>;
+  { impl.Copy(context, name) } -> lrpc::detail::Returns<lrpc::Result<std::uint64_t, Cancelled>>;
 };
 
 template <class Impl_>
 concept Stop = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.Stop(context);
+  { impl.Stop(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 }  // namespace signature_

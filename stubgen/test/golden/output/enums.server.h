@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,23 +14,27 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "enums.types.h"
 
 namespace Enums {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Enumerations = requires(Impl_& impl, lrpc::CallContext& context, Small a, Sparse& b) {
-  { impl.Enumerations(context, a, b) } -> std::convertible_to<lrpc::Result<Wide>>;
+  { impl.Enumerations(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<Wide>>;
 };
 
 template <class Impl_>
 concept Ranges = requires(Impl_& impl, lrpc::CallContext& context, Month a, Below& b) {
-  { impl.Ranges(context, a, b) } -> std::convertible_to<lrpc::Result<RangesResults>>;
+  { impl.Ranges(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<RangesResults>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Ranges), Month, Below>;
 };
 
 }  // namespace signature_

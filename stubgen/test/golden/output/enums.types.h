@@ -13,6 +13,8 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/call/value.h"
 
+static_assert(lrpc::detail::kStubRevision == 1, "made by the lrpc-stubgen of another version: run this version's");
+
 namespace Enums {
 
 enum class Small : std::uint8_t {

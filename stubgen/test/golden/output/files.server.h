@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,57 +14,63 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "files.types.h"
 
 namespace Files {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Null = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.Null(context);
+  { impl.Null(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Add = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a, std::int32_t b) {
-  { impl.Add(context, a, b) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.Add(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Add), std::int32_t, std::int32_t>;
 };
 
 template <class Impl_>
 concept BigIn = requires(Impl_& impl, lrpc::CallContext& context, const std::array<std::byte, 200>& data) {
-  impl.BigIn(context, data);
+  { impl.BigIn(context, data) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept BigInOut = requires(Impl_& impl, lrpc::CallContext& context, std::array<std::byte, 200>& data) {
-  impl.BigInOut(context, data);
+  { impl.BigInOut(context, data) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 /// Opens a file.
 /// name: relative to the server's root
 template <class Impl_>
 concept Open = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<255>& name, Mode mode) {
-  { impl.Open(context, name, mode) } -> std::convertible_to<lrpc::Result<OpenResults, NotFound>>;
+  { impl.Open(context, name, mode) } -> lrpc::detail::Returns<lrpc::Result<OpenResults, NotFound>>;
 };
 
 template <class Impl_>
 concept Write = requires(
     Impl_& impl, lrpc::CallContext& context, typename Impl_::File& file, std::span<const std::byte> data) {
-  { impl.Write(context, file, data) } -> std::convertible_to<lrpc::Result<Cardinal>>;
+  { impl.Write(context, file, data) } -> lrpc::detail::Returns<lrpc::Result<Cardinal>>;
 };
 
 template <class Impl_>
 concept Read = requires(
     Impl_& impl, lrpc::CallContext& context, typename Impl_::File& file, std::uint32_t count, lrpc::Buffer& data) {
-  impl.Read(context, file, count, data);
+  { impl.Read(context, file, count, data) } -> lrpc::detail::Returns<lrpc::Result<void>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Read), void, std::uint32_t, void>;
 };
 
 template <class Impl_>
 concept Close = requires(Impl_& impl, lrpc::CallContext& context, std::shared_ptr<typename Impl_::File> file) {
-  impl.Close(context, std::move(file));
+  { impl.Close(context, std::move(file)) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 }  // namespace signature_

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,30 +14,34 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "handles.types.h"
 
 namespace Handles {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Start = requires(Impl_& impl, lrpc::CallContext& context, std::uint32_t limit) {
-  { impl.Start(context, limit) } -> std::convertible_to<lrpc::Result<Session, Busy, Refused>>;
+  { impl.Start(context, limit) } -> lrpc::detail::Returns<lrpc::Result<Session, Busy, Refused>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Start), std::uint32_t>;
 };
 
 template <class Impl_>
 concept MakeCursor = requires(Impl_& impl, lrpc::CallContext& context, typename Impl_::Session& session) {
-  { impl.MakeCursor(context, session) } -> std::convertible_to<lrpc::Result<Cursor>>;
+  { impl.MakeCursor(context, session) } -> lrpc::detail::Returns<lrpc::Result<Cursor>>;
 };
 
 template <class Impl_>
 concept Swap = requires(
     Impl_& impl, lrpc::CallContext& context, std::shared_ptr<typename Impl_::Session> from,
     typename Impl_::Cursor& cursor) {
-  { impl.Swap(context, std::move(from), cursor) } -> std::convertible_to<lrpc::Result<Session>>;
+  { impl.Swap(context, std::move(from), cursor) } -> lrpc::detail::Returns<lrpc::Result<Session>>;
 };
 
 }  // namespace signature_

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,18 +14,20 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "minimal.types.h"
 
 namespace Minimal {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Null = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.Null(context);
+  { impl.Null(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 }  // namespace signature_

@@ -13,6 +13,8 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/call/value.h"
 
+static_assert(lrpc::detail::kStubRevision == 1, "made by the lrpc-stubgen of another version: run this version's");
+
 namespace Minimal {
 
 // What the stubs need to know: checks, codecs and places. Images are little-endian; padding is zero.

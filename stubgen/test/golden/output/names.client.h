@@ -88,7 +88,7 @@ struct Derived_outcome {
       std::span<const std::byte> data, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t,
       const std::array<type, 2>& i, const std::array<std::array<type, 2>, 2>& j, const std::array<bool, 2>&,
       std::int32_t, std::int32_t, std::int32_t, option, std::int32_t, option, std::string_view text,
-      const lrpc::String<9>& text_copy) noexcept {
+      const lrpc::String<9>&) noexcept {
     if (data.size() > layout::kDerived_data.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.Derived: 'data' is longer than 10 bytes"};
     for (std::size_t i_ = 0; i_ < 2; ++i_) {
@@ -103,8 +103,6 @@ struct Derived_outcome {
     }
     if (text.size() > layout::kDerived_text.bound) [[unlikely]]
       return {lrpc::Errc::argument_too_long, "Names.Derived: 'text' is longer than 9 bytes"};
-    if (text_copy.size() > layout::kDerived_text_copy.bound) [[unlikely]]
-      return {lrpc::Errc::argument_too_long, "Names.Derived: 'text_copy' is longer than 9 bytes"};
     return {};
   }
   static void push_(

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,13 +14,15 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "names.types.h"
 
 namespace Names {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
@@ -31,7 +32,10 @@ concept Locals = requires(
     const std::array<std::byte, 4>& impl, type layout, const version& signature, lrpc::Buffer& raised) {
   { impl_.Locals(
       context_, image, call, status, binding, context, impl, layout, signature,
-      raised) } -> std::convertible_to<lrpc::Result<LocalsResults, error>>;
+      raised) } -> lrpc::detail::Returns<lrpc::Result<LocalsResults, error>>;
+} && !requires {
+  requires lrpc::detail::Narrows<
+      decltype(&Impl_::Locals), std::int32_t, std::int32_t, void, void, void, void, void, void, void>;
 };
 
 template <class Impl_>
@@ -44,24 +48,32 @@ concept Derived = requires(
     lrpc::Buffer& copied, lrpc::Buffer& second) {
   { impl.Derived(
       context, data, data_copy, data_found, data_copied, x, x_copy, i, j, k, in, out, inout, file, file_handle,
-      std::move(file_object), text, text_copy, copied, second) } -> std::convertible_to<lrpc::Result<DerivedResults>>;
+      std::move(file_object), text, text_copy, copied, second) } -> lrpc::detail::Returns<lrpc::Result<DerivedResults>>;
+} && !requires {
+  requires lrpc::detail::Narrows<
+      decltype(&Impl_::Derived), void, std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t, void, void,
+      void, std::int32_t, std::int32_t, std::int32_t, void, std::int32_t, void, void, void, void, void>;
 };
 
 template <class Impl_>
 concept export_name = requires(
     Impl_& impl, lrpc::CallContext& context, std::int32_t server, const lrpc::String<5>& name, std::int32_t options,
     std::int32_t socket) {
-  { impl.export_name(context, server, name, options, socket) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.export_name(context, server, name, options, socket) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::export_name), std::int32_t, void, std::int32_t, std::int32_t>;
 };
 
 template <class Impl_>
 concept raise = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t move) {
-  { impl.raise(context, move) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.raise(context, move) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::raise), std::int32_t>;
 };
 
 template <class Impl_>
 concept Errc = requires(Impl_& impl, lrpc::CallContext& context) {
-  { impl.Errc(context) } -> std::convertible_to<lrpc::Result<std::int32_t, error>>;
+  { impl.Errc(context) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t, error>>;
 };
 
 template <class Impl_>
@@ -69,7 +81,9 @@ concept procedure = requires(
     Impl_& impl, lrpc::CallContext& context, std::int32_t record, std::int32_t handle, std::int32_t may_block,
     std::int32_t raises) {
   { impl.procedure(
-      context, record, handle, may_block, raises) } -> std::convertible_to<lrpc::Result<std::int32_t, error>>;
+      context, record, handle, may_block, raises) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t, error>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::procedure), std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
 };
 
 }  // namespace signature_

@@ -13,6 +13,8 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/call/value.h"
 
+static_assert(lrpc::detail::kStubRevision == 1, "made by the lrpc-stubgen of another version: run this version's");
+
 /// Ends in a backslash
 /// and in a trigraph ??
 /// closes the comment early, in C: *\/ int x;

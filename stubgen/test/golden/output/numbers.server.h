@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,35 +14,45 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "numbers.types.h"
 
 namespace Numbers {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Integers = requires(
     Impl_& impl, lrpc::CallContext& context, std::int8_t a, std::int16_t b, std::int32_t c, std::int64_t d,
     std::uint8_t e, std::uint16_t f, std::uint32_t g, std::uint64_t h) {
-  { impl.Integers(context, a, b, c, d, e, f, g, h) } -> std::convertible_to<lrpc::Result<IntegersResults>>;
+  { impl.Integers(context, a, b, c, d, e, f, g, h) } -> lrpc::detail::Returns<lrpc::Result<IntegersResults>>;
+} && !requires {
+  requires lrpc::detail::Narrows<
+      decltype(&Impl_::Integers), std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+      std::uint32_t, std::uint64_t>;
 };
 
 template <class Impl_>
 concept Floats = requires(Impl_& impl, lrpc::CallContext& context, float a, double& b) {
-  { impl.Floats(context, a, b) } -> std::convertible_to<lrpc::Result<float>>;
+  { impl.Floats(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<float>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Floats), float, double>;
 };
 
 template <class Impl_>
 concept Bits = requires(Impl_& impl, lrpc::CallContext& context, bool a, bool& b, std::byte c) {
-  { impl.Bits(context, a, b, c) } -> std::convertible_to<lrpc::Result<BitsResults>>;
+  { impl.Bits(context, a, b, c) } -> lrpc::detail::Returns<lrpc::Result<BitsResults>>;
 };
 
 template <class Impl_>
 concept OutParameters = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a) {
-  { impl.OutParameters(context, a) } -> std::convertible_to<lrpc::Result<OutParametersResults>>;
+  { impl.OutParameters(context, a) } -> lrpc::detail::Returns<lrpc::Result<OutParametersResults>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::OutParameters), std::int32_t>;
 };
 
 }  // namespace signature_

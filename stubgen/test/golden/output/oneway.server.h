@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,35 +14,39 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "oneway.types.h"
 
 namespace Oneway {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 /// Writes a line.
 template <class Impl_>
 concept Log = requires(Impl_& impl, lrpc::CallContext& context, Level level, const lrpc::String<200>& text) {
-  impl.Log(context, level, text);
+  { impl.Log(context, level, text) } -> lrpc::detail::Returns<lrpc::Result<void>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Log), Level, void>;
 };
 
 template <class Impl_>
 concept Store = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
-  impl.Store(context, data);
+  { impl.Store(context, data) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Tick = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.Tick(context);
+  { impl.Tick(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 /// How many lines there are.
 template <class Impl_>
 concept Count = requires(Impl_& impl, lrpc::CallContext& context) {
-  { impl.Count(context) } -> std::convertible_to<lrpc::Result<std::uint64_t>>;
+  { impl.Count(context) } -> lrpc::detail::Returns<lrpc::Result<std::uint64_t>>;
 };
 
 }  // namespace signature_

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,47 +14,49 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "options.types.h"
 
 namespace a::b::Options {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Default = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
-  impl.Default(context, data);
+  { impl.Default(context, data) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Larger = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data) {
-  impl.Larger(context, data);
+  { impl.Larger(context, data) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Smaller = requires(
     Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> data, const lrpc::String<300>& name,
     const lrpc::String<7>& tiny) {
-  impl.Smaller(context, data, name, tiny);
+  { impl.Smaller(context, data, name, tiny) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Small = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<16>& text) {
-  impl.Small(context, text);
+  { impl.Small(context, text) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Fixed = requires(Impl_& impl, lrpc::CallContext& context, const std::array<std::byte, 9000>& block) {
-  { impl.Fixed(context, block) } -> std::convertible_to<lrpc::Result<std::array<std::byte, 9000>>>;
+  { impl.Fixed(context, block) } -> lrpc::detail::Returns<lrpc::Result<std::array<std::byte, 9000>>>;
 };
 
 template <class Impl_>
 concept Shared = requires(
     Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> large, std::span<const std::byte> larger,
     lrpc::Buffer& result, lrpc::Buffer& fits) {
-  { impl.Shared(context, large, larger, result, fits) } -> std::convertible_to<lrpc::Result<lrpc::String<8000>>>;
+  { impl.Shared(context, large, larger, result, fits) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<8000>>>;
 };
 
 }  // namespace signature_

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,23 +14,25 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "strings.types.h"
 
 namespace Strings {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Short = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<10>& a) {
-  { impl.Short(context, a) } -> std::convertible_to<lrpc::Result<lrpc::String<10>>>;
+  { impl.Short(context, a) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<10>>>;
 };
 
 template <class Impl_>
 concept Long = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<100>& a, lrpc::String<5000>& b) {
-  { impl.Long(context, a, b) } -> std::convertible_to<lrpc::Result<lrpc::String<3000>>>;
+  { impl.Long(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<3000>>>;
 };
 
 }  // namespace signature_

@@ -3,13 +3,12 @@
 // Interface taken version 1.0: the client's call stubs, and its entry stubs for the callback.
 //
 // Where the interface declares a name of the generated code's own, that has '_' behind it: Client_, Implementation_,
-// kPdl_, layout_, import_over_, start_, all_, binding_, export_to_, serve_over_, Callback_, callback_,
+// kPdl_, layout_, import_over_, start_, binding_, export_to_, serve_over_, all_, Callback_, callback_,
 // serve_callbacks_, AResults_, A_outcome_, Callback_::Client_, Callback_::Implementation_, Callback_::kPdl_,
-// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::all_, Callback_::binding_.
+// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::binding_.
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +20,7 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "taken_procedures.types.h"
 
@@ -31,62 +31,67 @@ namespace layout::start::taken {
 namespace Callback_ {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Client = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a) {
-  { impl.Client(context, a) } -> std::convertible_to<lrpc::Result<std::int32_t, Failed>>;
+  { impl.Client(context, a) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t, Failed>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Client), std::int32_t>;
 };
 
 template <class Impl_>
 concept Implementation = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.Implementation(context);
+  { impl.Implementation(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept kPdl = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.kPdl(context);
+  { impl.kPdl(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept layout = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<9>& a) {
-  { impl.layout(context, a) } -> std::convertible_to<lrpc::Result<lrpc::String<9>>>;
+  { impl.layout(context, a) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<9>>>;
 };
 
 template <class Impl_>
 concept start = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.start(context);
+  { impl.start(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept all = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.all(context);
+  { impl.all(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept binding = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.binding(context);
+  { impl.binding(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept import_over = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.import_over(context);
+  { impl.import_over(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Callback = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.Callback(context);
+  { impl.Callback(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept std = requires(Impl_& impl, lrpc::CallContext& context, Mode& lrpc) {
-  impl.std(context, lrpc);
+  { impl.std(context, lrpc) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept taken = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a) {
-  { impl.taken(context, a) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.taken(context, a) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::taken), std::int32_t>;
 };
 
 }  // namespace signature_

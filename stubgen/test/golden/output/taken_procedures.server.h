@@ -3,14 +3,13 @@
 // Interface taken version 1.0: the server's entry stubs, and its call stubs for the callback.
 //
 // Where the interface declares a name of the generated code's own, that has '_' behind it: Client_, Implementation_,
-// kPdl_, layout_, import_over_, start_, all_, binding_, export_to_, serve_over_, Callback_, callback_,
+// kPdl_, layout_, import_over_, start_, binding_, export_to_, serve_over_, all_, Callback_, callback_,
 // serve_callbacks_, AResults_, A_outcome_, Callback_::Client_, Callback_::Implementation_, Callback_::kPdl_,
-// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::all_, Callback_::binding_.
+// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::binding_.
 #pragma once
 
 #include <array>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +22,7 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "taken_procedures.types.h"
 
@@ -222,55 +222,10 @@ class Starter_ : lrpc::client::ForOneCall_ {
   }
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
-class All_ : lrpc::client::ForOneCall_ {
- public:
-  using lrpc::client::ForOneCall_::ForOneCall_;
-
-  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t, Failed>> Client(std::int32_t a) && noexcept {
-    return lrpc::client::invoke_all<Client_outcome>(object_, a);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Implementation() && noexcept {
-    return lrpc::client::invoke_all<Implementation_outcome>(object_);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> kPdl() && noexcept {
-    return lrpc::client::invoke_all<kPdl_outcome>(object_);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<lrpc::String<9>>> layout(std::string_view a) && noexcept {
-    return lrpc::client::invoke_all<layout_outcome>(object_, a);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> start() && noexcept {
-    return lrpc::client::invoke_all<start_outcome>(object_);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> all() && noexcept {
-    return lrpc::client::invoke_all<all_outcome>(object_);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> binding() && noexcept {
-    return lrpc::client::invoke_all<binding_outcome>(object_);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> import_over() && noexcept {
-    return lrpc::client::invoke_all<import_over_outcome>(object_);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>> Callback() && noexcept {
-    return lrpc::client::invoke_all<Callback_outcome>(object_);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<void>, Mode> std(Mode lrpc) && noexcept {
-    return lrpc::client::invoke_all<std_outcome, Mode>(object_, lrpc);
-  }
-  [[nodiscard]] lrpc::Replies<lrpc::Result<std::int32_t>> taken(std::int32_t a) && noexcept {
-    return lrpc::client::invoke_all<taken_outcome>(object_, a);
-  }
-};
-
 /// One binding to taken_Callback. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client_ {
  public:
-  /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
-  [[nodiscard]] static lrpc::Result<Client_> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    return lrpc::client::client_of<Client_>(lrpc::Binding::import(name, kPdl_, options));
-  }
-
   /// Binds over a socket to a process that serves taken_Callback at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client_> import_over_(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
@@ -282,9 +237,6 @@ class Client_ {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start_().Add(1, 2);`.
   [[nodiscard]] Starter_ start_() noexcept { return Starter_(object_()); }
-
-  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all_().Add(1, 2);`.
-  [[nodiscard]] All_ all_() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client_.
   [[nodiscard]] lrpc::Binding& binding_() noexcept { return bound_; }
@@ -334,126 +286,143 @@ class Client_ {
 }  // namespace Callback_
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
 concept Client = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a) {
-  { impl.Client(context, a) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.Client(context, a) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Client), std::int32_t>;
 };
 
 template <class Impl_>
 concept Implementation = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t a) {
-  { impl.Implementation(context, a) } -> std::convertible_to<lrpc::Result<std::int32_t, Failed>>;
+  { impl.Implementation(context, a) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t, Failed>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::Implementation), std::int32_t>;
 };
 
 template <class Impl_>
 concept kPdl = requires(Impl_& impl, lrpc::CallContext& context, Mode a) {
-  { impl.kPdl(context, a) } -> std::convertible_to<lrpc::Result<Mode>>;
+  { impl.kPdl(context, a) } -> lrpc::detail::Returns<lrpc::Result<Mode>>;
 };
 
 template <class Impl_>
 concept layout = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<9>& a) {
-  { impl.layout(context, a) } -> std::convertible_to<lrpc::Result<lrpc::String<9>>>;
+  { impl.layout(context, a) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<9>>>;
 };
 
 template <class Impl_>
 concept export_to = requires(Impl_& impl, lrpc::CallContext& context, std::span<const std::byte> a, lrpc::Buffer& b) {
-  impl.export_to(context, a, b);
+  { impl.export_to(context, a, b) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept serve_over = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t& a) {
-  impl.serve_over(context, a);
+  { impl.serve_over(context, a) } -> lrpc::detail::Returns<lrpc::Result<void>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::serve_over), std::int32_t>;
 };
 
 template <class Impl_>
 concept import_over = requires(Impl_& impl, lrpc::CallContext& context) {
-  { impl.import_over(context) } -> std::convertible_to<lrpc::Result<Open>>;
+  { impl.import_over(context) } -> lrpc::detail::Returns<lrpc::Result<Open>>;
 };
 
 template <class Impl_>
 concept start = requires(Impl_& impl, lrpc::CallContext& context, typename Impl_::Open& a) {
-  { impl.start(context, a) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.start(context, a) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
 };
 
 template <class Impl_>
 concept all = requires(Impl_& impl, lrpc::CallContext& context, std::shared_ptr<typename Impl_::Open> a) {
-  impl.all(context, std::move(a));
+  { impl.all(context, std::move(a)) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept binding = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<9>& a) {
-  impl.binding(context, a);
+  { impl.binding(context, a) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept Callback = requires(Impl_& impl, lrpc::CallContext& context) {
-  { impl.Callback(context) } -> std::convertible_to<lrpc::Result<std::int32_t, Failed>>;
+  { impl.Callback(context) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t, Failed>>;
 };
 
 template <class Impl_>
 concept callback = requires(Impl_& impl, lrpc::CallContext& context) {
-  impl.callback(context);
+  { impl.callback(context) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 template <class Impl_>
 concept serve_callbacks = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t lrpc, std::int32_t std) {
-  { impl.serve_callbacks(context, lrpc, std) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.serve_callbacks(context, lrpc, std) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::serve_callbacks), std::int32_t, std::int32_t>;
 };
 
 template <class Impl_>
 concept lrpc = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t std, const lrpc::String<9>& lrpc) {
-  { impl.lrpc(context, std, lrpc) } -> std::convertible_to<lrpc::Result<lrpcResults, Failed>>;
+  { impl.lrpc(context, std, lrpc) } -> lrpc::detail::Returns<lrpc::Result<lrpcResults, Failed>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::lrpc), std::int32_t, void>;
 };
 
 template <class Impl_>
 concept std = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t lrpc, std::span<const std::byte> std) {
-  { impl.std(context, lrpc, std) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.std(context, lrpc, std) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::std), std::int32_t, void>;
 };
 
 /// As the interface.
 template <class Impl_>
 concept taken = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t taken) {
-  { impl.taken(context, taken) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.taken(context, taken) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::taken), std::int32_t>;
 };
 
 template <class Impl_>
 concept A = requires(Impl_& impl, lrpc::CallContext& context, std::int32_t A_outcome, std::int32_t AResults) {
-  { impl.A(context, A_outcome, AResults) } -> std::convertible_to<lrpc::Result<AResults_>>;
+  { impl.A(context, A_outcome, AResults) } -> lrpc::detail::Returns<lrpc::Result<AResults_>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::A), std::int32_t, std::int32_t>;
 };
 
 template <class Impl_>
 concept A_outcome = requires(Impl_& impl, lrpc::CallContext& context) {
-  { impl.A_outcome(context) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.A_outcome(context) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
 };
 
 template <class Impl_>
 concept AResults = requires(Impl_& impl, lrpc::CallContext& context) {
-  { impl.AResults(context) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.AResults(context) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
 };
 
 template <class Impl_>
 concept Q = requires(
     Impl_& impl, lrpc::CallContext& context, const lrpc::String<4>& a_b, const lrpc::String<4>& a_b_2,
     const lrpc::String<4>& call_ranges) {
-  { impl.Q(context, a_b, a_b_2, call_ranges) } -> std::convertible_to<lrpc::Result<lrpc::String<12>>>;
+  { impl.Q(context, a_b, a_b_2, call_ranges) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<12>>>;
 };
 
 template <class Impl_>
 concept Q_a = requires(Impl_& impl, lrpc::CallContext& context, const lrpc::String<4>& b, const lrpc::String<4>& b_2) {
-  { impl.Q_a(context, b, b_2) } -> std::convertible_to<lrpc::Result<lrpc::String<12>>>;
+  { impl.Q_a(context, b, b_2) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<12>>>;
 };
 
 template <class Impl_>
 concept Q_call = requires(
     Impl_& impl, lrpc::CallContext& context, const lrpc::String<4>& ranges, const lrpc::String<4>& variables) {
-  { impl.Q_call(context, ranges, variables) } -> std::convertible_to<lrpc::Result<lrpc::String<12>>>;
+  { impl.Q_call(context, ranges, variables) } -> lrpc::detail::Returns<lrpc::Result<lrpc::String<12>>>;
 };
 
 template <class Impl_>
 concept bound = requires(Impl_& impl, lrpc::CallContext& context) {
-  { impl.bound(context) } -> std::convertible_to<lrpc::Result<std::int32_t>>;
+  { impl.bound(context) } -> lrpc::detail::Returns<lrpc::Result<std::int32_t>>;
 };
 
 }  // namespace signature_

@@ -3,9 +3,9 @@
 // Interface taken version 1.0: its types, their places in an A-stack, and its procedure descriptor list.
 //
 // Where the interface declares a name of the generated code's own, that has '_' behind it: Client_, Implementation_,
-// kPdl_, layout_, import_over_, start_, all_, binding_, export_to_, serve_over_, Callback_, callback_,
+// kPdl_, layout_, import_over_, start_, binding_, export_to_, serve_over_, all_, Callback_, callback_,
 // serve_callbacks_, AResults_, A_outcome_, Callback_::Client_, Callback_::Implementation_, Callback_::kPdl_,
-// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::all_, Callback_::binding_.
+// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::binding_.
 #pragma once
 
 #include <array>
@@ -17,6 +17,8 @@
 #include "lrpc/detail/shim/call/pdl.h"
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/call/value.h"
+
+static_assert(lrpc::detail::kStubRevision == 1, "made by the lrpc-stubgen of another version: run this version's");
 
 namespace layout::start::taken {
 

@@ -3,14 +3,13 @@
 // Interface Client version 1.0: the client's call stubs, and its entry stubs for the callback.
 //
 // Where the interface declares a name of the generated code's own, that has '_' behind it: Client_, Implementation_,
-// kPdl_, layout_, import_over_, start_, all_, binding_, export_to_, serve_over_, Callback_, callback_,
+// kPdl_, layout_, import_over_, start_, binding_, export_to_, serve_over_, all_, Callback_, callback_,
 // serve_callbacks_, PResults_, P_outcome_, Callback_::Client_, Callback_::Implementation_, Callback_::kPdl_,
-// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::all_, Callback_::binding_,
-// Callback_::PResults_, Callback_::P_outcome_.
+// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::binding_, Callback_::PResults_,
+// Callback_::P_outcome_.
 #pragma once
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +21,7 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "taken_types.types.h"
 
@@ -34,7 +34,8 @@ namespace Client {
 namespace Callback_ {
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
@@ -43,7 +44,9 @@ concept P = requires(
     ::Client::serve_callbacks& serve_callbacks, std::span<const std::byte> std) {
   { impl.P(
       context, Callback, callback, serve_callbacks,
-      std) } -> std::convertible_to<lrpc::Result<PResults_, ::Client::export_to>>;
+      std) } -> lrpc::detail::Returns<lrpc::Result<PResults_, ::Client::export_to>>;
+} && !requires {
+  requires lrpc::detail::Narrows<decltype(&Impl_::P), ::Client::Callback, void, void, void>;
 };
 
 }  // namespace signature_

@@ -3,15 +3,14 @@
 // Interface Client version 1.0: the server's entry stubs, and its call stubs for the callback.
 //
 // Where the interface declares a name of the generated code's own, that has '_' behind it: Client_, Implementation_,
-// kPdl_, layout_, import_over_, start_, all_, binding_, export_to_, serve_over_, Callback_, callback_,
+// kPdl_, layout_, import_over_, start_, binding_, export_to_, serve_over_, all_, Callback_, callback_,
 // serve_callbacks_, PResults_, P_outcome_, Callback_::Client_, Callback_::Implementation_, Callback_::kPdl_,
-// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::all_, Callback_::binding_,
-// Callback_::PResults_, Callback_::P_outcome_.
+// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::binding_, Callback_::PResults_,
+// Callback_::P_outcome_.
 #pragma once
 
 #include <array>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +23,7 @@
 #include <lrpc/server.h>
 
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/call/signature.h"
 #include "lrpc/detail/shim/call/variable.h"
 #include "taken_types.types.h"
 
@@ -94,28 +94,10 @@ class Starter_ : lrpc::client::ForOneCall_ {
   }
 };
 
-/// Calls to all members of a group: each function returns what every member has answered.
-class All_ : lrpc::client::ForOneCall_ {
- public:
-  using lrpc::client::ForOneCall_::ForOneCall_;
-
-  [[nodiscard]] lrpc::Replies<lrpc::Result<PResults_, ::Client::export_to>, ::Client::serve_callbacks> P(
-      ::Client::Callback Callback, ::Client::callback callback, const ::Client::serve_callbacks& serve_callbacks,
-      std::span<const std::byte> std) && noexcept {
-    return lrpc::client::invoke_all<P_outcome_, ::Client::serve_callbacks>(
-        object_, Callback, callback, serve_callbacks, std);
-  }
-};
-
 /// One binding to Client_Callback. Its stubs may be called from any thread, from several at once. Each returns the
 /// procedure's results or why there are none; on failure nothing that was passed by reference has changed.
 class Client_ {
  public:
-  /// Binds to what is exported as `name` (LRPC §3.1). May block until the server's clerk has answered.
-  [[nodiscard]] static lrpc::Result<Client_> import(std::string_view name, const lrpc::ImportOptions& options = {}) {
-    return lrpc::client::client_of<Client_>(lrpc::Binding::import(name, kPdl_, options));
-  }
-
   /// Binds over a socket to a process that serves Client_Callback at its other end; no name, no nameserver.
   [[nodiscard]] static lrpc::Result<Client_> import_over_(
       lrpc::UniqueFd socket, const lrpc::ImportOptions& options = {}) {
@@ -127,9 +109,6 @@ class Client_ {
 
   /// Starts calls that are finished later, several at a time: `auto sum = client.start_().Add(1, 2);`.
   [[nodiscard]] Starter_ start_() noexcept { return Starter_(object_()); }
-
-  /// Of a binding to a group (NAME@GROUP): `auto sums = client.all_().Add(1, 2);`.
-  [[nodiscard]] All_ all_() noexcept { return All_(object_()); }
 
   /// The binding that the calls go through. Owned by this Client_.
   [[nodiscard]] lrpc::Binding& binding_() noexcept { return bound_; }
@@ -151,7 +130,8 @@ class Client_ {
 }  // namespace Callback_
 
 // One concept a procedure, so that a wrong signature is reported by the procedure's name. A procedure takes its call's
-// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares.
+// context first and returns its result, an lrpc::Result, or lrpc::raise(...) of an error that it declares. It takes no
+// number as a type that narrows it.
 namespace signature_ {
 
 template <class Impl_>
@@ -162,17 +142,20 @@ concept P = requires(
     const ::Client::P_outcome& P_outcome, ::Client::PResults& PResults, lrpc::Buffer& serve_over) {
   { impl.P(
       context, Client, layout, kPdl, start, all, std::move(binding), std, lrpc, P_outcome, PResults,
-      serve_over) } -> std::convertible_to<lrpc::Result<PResults_, ::Client::export_to, ::Client::serve_over>>;
+      serve_over) } -> lrpc::detail::Returns<lrpc::Result<PResults_, ::Client::export_to, ::Client::serve_over>>;
+} && !requires {
+  requires lrpc::detail::Narrows<
+      decltype(&Impl_::P), void, void, ::Client::kPdl, void, void, void, void, void, void, void, void>;
 };
 
 template <class Impl_>
 concept Single = requires(Impl_& impl, lrpc::CallContext& context, const ::Client::string_field& string_field) {
-  { impl.Single(context, string_field) } -> std::convertible_to<lrpc::Result<::Client::Client>>;
+  { impl.Single(context, string_field) } -> lrpc::detail::Returns<lrpc::Result<::Client::Client>>;
 };
 
 template <class Impl_>
 concept Note = requires(Impl_& impl, lrpc::CallContext& context, ::Client::layout layout, const lrpc::String<9>& lrpc) {
-  impl.Note(context, layout, lrpc);
+  { impl.Note(context, layout, lrpc) } -> lrpc::detail::Returns<lrpc::Result<void>>;
 };
 
 }  // namespace signature_

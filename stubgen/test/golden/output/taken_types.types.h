@@ -3,10 +3,10 @@
 // Interface Client version 1.0: its types, their places in an A-stack, and its procedure descriptor list.
 //
 // Where the interface declares a name of the generated code's own, that has '_' behind it: Client_, Implementation_,
-// kPdl_, layout_, import_over_, start_, all_, binding_, export_to_, serve_over_, Callback_, callback_,
+// kPdl_, layout_, import_over_, start_, binding_, export_to_, serve_over_, all_, Callback_, callback_,
 // serve_callbacks_, PResults_, P_outcome_, Callback_::Client_, Callback_::Implementation_, Callback_::kPdl_,
-// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::all_, Callback_::binding_,
-// Callback_::PResults_, Callback_::P_outcome_.
+// Callback_::layout_, Callback_::import_over_, Callback_::start_, Callback_::binding_, Callback_::PResults_,
+// Callback_::P_outcome_.
 #pragma once
 
 #include <array>
@@ -18,6 +18,8 @@
 #include "lrpc/detail/shim/call/pdl.h"
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/call/value.h"
+
+static_assert(lrpc::detail::kStubRevision == 1, "made by the lrpc-stubgen of another version: run this version's");
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // of variables that are called like types
