@@ -12,6 +12,7 @@
 #include "lrpc/netrpc/map.h"
 #include "netrpc/composite/bag.h"
 #include "netrpc/src/attempt.h"
+#include "netrpc/src/silence.h"
 
 namespace lrpc::netrpc::composite {
 
@@ -58,10 +59,13 @@ template <class Key, class State>
 class PeerTable {
  public:
   /// `idle`: a state that is not used is dropped after this time at the earliest, after twice as long at the latest.
-  PeerTable(Host& host, std::size_t most, Duration idle)
+  /// `receiver`: it is what a receiver remembers. That stays for longer after a pause of this host, because copies of
+  /// what it has received may wait to be read. A sender forgets all the same: its receivers do, too.
+  PeerTable(Host& host, std::size_t most, Duration idle, bool receiver)
       : host_(host),
         most_(most),
         idle_(std::clamp<Duration>(idle, kLeastIdle, kMostIdle)),
+        receiver_(receiver),
         sweep_([this] { sweep(); }) {}
 
   /// Null: there is none. Valid until the next state is made or dropped; so look it up again after raising an event.
@@ -95,14 +99,16 @@ class PeerTable {
     HostShares::Part part{};
   };
   void sweep() {
-    states_.unbind_if(
-        [](const Key&, Entry& entry) { return !std::exchange(entry.used, false) && !entry.state.busy(); });
+    if (!receiver_ || !stood_still(host_.now(), sweep_.due(), idle_))
+      states_.unbind_if(
+          [](const Key&, Entry& entry) { return !std::exchange(entry.used, false) && !entry.state.busy(); });
     if (!states_.empty()) host_.events().schedule(sweep_, idle_);
   }
 
   Host& host_;
   const std::size_t most_;
   const Duration idle_;
+  const bool receiver_;
   HostShares shares_;
   Map<Key, Entry> states_;
   Event sweep_;

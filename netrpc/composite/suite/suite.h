@@ -113,7 +113,7 @@ class Numbers {
 template <class Key, class State>
 [[nodiscard]] PeerTable<Key, State> peer_table(MicroParts& parts, int times = 1) {
   return {parts.host(), parts.options.number("peers", 4096),
-          parts.options.duration("idle", std::chrono::seconds(60)) * times};
+          parts.options.duration("idle", std::chrono::seconds(60)) * times, times > 1};
 }
 inline constexpr int kReceiversRemember = 4;
 /// What waits in one of them takes at most an eighth of the host's buffers.

@@ -6,6 +6,7 @@
 
 #include "netrpc/composite/suite/suite.h"
 #include "netrpc/composite/test/two.h"
+#include "netrpc/protocols/channel/test/packet_wire.h"
 
 namespace lrpc::netrpc::composite {
 namespace {
@@ -136,6 +137,27 @@ TEST(CompositeSuite, one_forged_message_does_not_cut_a_peer_off) {
   EXPECT_EQ(two.push("third"), Errc::ok);
   two.run();
   EXPECT_EQ(two.sink[0]->received, (std::vector<std::string>{"second", "third"}));
+}
+
+TEST(CompositeSuite, what_a_receiver_remembers_outlives_a_pause_of_its_host_and_is_forgotten_later) {
+  struct State {
+    [[nodiscard]] static bool busy() noexcept { return false; }
+  };
+  PacketWire wire(1);
+  Host& host = wire[0].host;
+  PeerTable<Peer, State> received(host, 8, 60s, true);
+  PeerTable<Peer, State> sent(host, 8, 60s, false);
+  {
+    const Shepherd inside(host.monitor());
+    EXPECT_NE(received.find_or_make(Peer()), nullptr);
+    EXPECT_NE(sent.find_or_make(Peer()), nullptr);
+  }
+  wire.pass(60s, 1s);
+  wire.stand_still(10min);
+  EXPECT_EQ(received.size(), 1U);
+  EXPECT_EQ(sent.size(), 0U) << "its receiver has forgotten it, too";
+  wire.pass(60s, 1s);
+  EXPECT_EQ(received.size(), 0U);
 }
 
 TEST(CompositeSuite, silent_members_give_way_to_new_ones) {

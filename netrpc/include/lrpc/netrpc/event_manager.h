@@ -29,7 +29,7 @@ class Event {
   Event& operator=(const Event&) = delete;
   ~Event();
   [[nodiscard]] bool waiting() const noexcept { return manager_ != nullptr && slot_ != kNone; }
-  /// When the event is due; valid while waiting().
+  /// When the event is due; valid while waiting(), and in its procedure until it is scheduled again.
   [[nodiscard]] Time due() const noexcept { return due_; }
 
  private:

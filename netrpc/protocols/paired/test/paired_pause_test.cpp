@@ -73,5 +73,24 @@ TEST_F(PairedPauses, end_no_call_that_the_server_is_at_work_on) {
   EXPECT_EQ(pair.executions("x"), 1U);
 }
 
+/// A copy of a request may still wait to be read then.
+TEST_F(PairedPauses, of_the_server_make_it_forget_no_channel) {
+  TestCall call;
+  pair.call(call, "once");
+  const PacketWire::Packet request = pair.wire.packets.at(0);
+  run(call);
+  // Until the channel has been swept once.
+  for (Duration passed{}; passed < pair.options.no_activity; passed += 100ms) {
+    pair.wire.pass(100ms, 1ms);
+    pair.wire.deliver_all();
+  }
+  pair.wire.stand_still(10min);
+  EXPECT_EQ(pair.statistics().sessions, 1U);
+  pair.wire.deliver(request);
+  EXPECT_EQ(pair.executions("once"), 1U);
+  pair.wire.pass(2 * pair.options.no_activity + 1s, 100ms);
+  EXPECT_EQ(pair.statistics().sessions, 0U) << "it is forgotten later";
+}
+
 }  // namespace
 }  // namespace lrpc::netrpc::paired
