@@ -39,6 +39,7 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   transaction_ = &transaction;
   request_ = std::move(request);
   sent_ = pauses_ = 0;
+  left_ = false;
   sent_at_ = all.host().now();
   aborts_ = timeout < all.options_.give_up;
   deadline_ = sent_at_ + (aborts_ ? timeout : all.options_.give_up);
@@ -58,6 +59,7 @@ Errc ClientEnd::transmit() noexcept {
   ++sent_;
   ++(sent_ == 1 ? owner().counted.sent : owner().counted.retransmissions);
   const Errc outcome = lower_->push(std::move(copy));
+  left_ = left_ || outcome != Errc::limit_reached;
   sent_by_ = outcome == Errc::ok ? connection() : 0;
   return outcome;
 }
@@ -83,7 +85,7 @@ void ClientEnd::expired() noexcept {
   if (transaction_ == nullptr) return;
   const SessionRef keep(this);
   const Time now = protocol().host().now();
-  if (now >= deadline_) return fail(aborts_ ? Errc::call_aborted : Errc::call_failed);
+  if (now >= deadline_) return fail(!left_ ? Errc::limit_reached : aborts_ ? Errc::call_aborted : Errc::call_failed);
   if (now < due_) return arm(now);
   repeat_later();
   // What a connection has taken arrives, unless the connection ends: a copy would be executed as well (RFC 5531 §4).

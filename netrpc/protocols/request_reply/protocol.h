@@ -44,6 +44,7 @@ class ClientEnd final : public Session {
   std::uint32_t xid_ = 0;
   unsigned sent_ = 0;          ///< Copies of the request.
   unsigned pauses_ = 0;        ///< After each of them another copy is sent, if that can be of use.
+  bool left_ = false;          ///< A copy may have left this host: it has not lacked memory or a connection for all.
   bool connects_ = true;       ///< As far as is known, the layer below has connections.
   std::uint64_t sent_by_ = 0;  ///< The connection that has taken the last copy; 0: none has.
   bool aborts_ = false;  ///< At deadline_ the call is aborted (the caller's deadline). Otherwise it fails (give_up).

@@ -140,6 +140,27 @@ TEST(RequestReplyTest, the_pauses_grow_and_the_call_fails_when_it_gives_up) {
   EXPECT_EQ(pair.statistics(0).failed, 1U);
 }
 
+TEST(RequestReplyTest, a_call_of_which_no_copy_could_leave_this_host_is_not_said_to_have_been_left_unanswered) {
+  Pair pair({.give_up = 10s});
+  const SessionRef session = pair.open();
+  const auto outcome_of_call = [&](Duration timeout, bool one_leaves) {
+    TestCall call;
+    pair.wire[0].end.refuses = Errc::limit_reached;
+    pair.call(session, call, "x", timeout);
+    if (one_leaves) pair.wire[0].end.refuses = Errc::ok;
+    while (one_leaves && pair.wire.packets.empty()) pair.wire.pass(10ms, 10ms);
+    pair.wire[0].end.refuses = Errc::limit_reached;
+    pair.wire.pass(11s, 10ms);
+    pair.wire.packets.clear();
+    EXPECT_EQ(call.completions, 1);
+    return call.outcome;
+  };
+  EXPECT_EQ(outcome_of_call(kNoLimit, false), Errc::limit_reached);
+  EXPECT_EQ(outcome_of_call(5s, false), Errc::limit_reached);
+  EXPECT_EQ(outcome_of_call(kNoLimit, true), Errc::call_failed);
+  EXPECT_EQ(outcome_of_call(5s, true), Errc::call_aborted);
+}
+
 TEST(RequestReplyTest, a_timeout_and_a_cancellation_free_the_session_at_once) {
   Pair pair;
   const SessionRef session = pair.open();
