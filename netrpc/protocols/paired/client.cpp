@@ -24,9 +24,10 @@ void ClientEnd::call(Message request, Transaction& transaction, Duration timeout
   if (conversation_ != 0) [[likely]]
     return start();
   state_ = State::meeting;
+  unheard_ = Errc::limit_reached;
   sending_.begin(1);  // a probe; its acknowledgement answers it
   sent_at_ = now;
-  send(bits::kProbe);
+  ask_for_conversation();
   wait();
 }
 
@@ -97,7 +98,7 @@ void ClientEnd::expired() noexcept {
   if (state_ != State::meeting || now < due_) return End::expired();
   if (sending_.expired(paired().options_.max_retry) == Sending::Next::failed) return broken();
   ++paired().counted.retransmissions;
-  send(bits::kProbe);
+  ask_for_conversation();
   wait();
 }
 

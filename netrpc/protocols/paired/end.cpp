@@ -60,7 +60,7 @@ Errc End::transmit() noexcept {
     silence_.begins(sent_at_);
   }
   Message segment = present_.share();
-  if (segment.size() != present_.size()) return Errc::ok;  // if memory is short, it counts as lost
+  if (segment.size() != present_.size()) return Errc::limit_reached;  // it counts as lost
   return push_segment(std::move(segment), sending_.control(), sending_.segment());
 }
 
@@ -74,7 +74,7 @@ Errc End::push_segment(Message message, std::uint16_t control, std::uint16_t seg
   header.protocol = participants().protocol;
   header.channel = participants().remote.channel;
   header.length = static_cast<std::uint16_t>(message.size());
-  if (!push_header(header, message)) return Errc::ok;  // as above
+  if (!push_header(header, message)) return Errc::limit_reached;  // as above
   ++paired().counted.sent;
   return lower_->push(std::move(message));
 }

@@ -152,16 +152,21 @@ class ClientEnd final : public End {
   void received(Message&& message) noexcept override { finish(Errc::ok, std::move(message)); }
   void broken() noexcept override {
     conversation_ = 0;  // the server may be in another life by the next call
-    finish(state_ == State::meeting ? Errc::host_unreachable : Errc::call_failed, {});
+    finish(state_ == State::meeting ? unheard_ : Errc::call_failed, {});
   }
   void lost() noexcept override { finish(Errc::call_lost, {}); }
   void expired() noexcept override;
+  void ask_for_conversation() noexcept {
+    if (push_segment({}, bits::kProbe, 0) != Errc::limit_reached) unheard_ = Errc::host_unreachable;
+  }
   void start() noexcept;
   void finish(Errc outcome, Message&& reply) noexcept;
 
   State state_ = State::idle;
   Transaction* transaction_ = nullptr;  ///< Null while busy: the call goes on without its caller.
   Message request_;                     ///< Only while meeting.
+  /// While meeting: the outcome if nobody answers. limit_reached: this host could send no probe.
+  Errc unheard_ = Errc::host_unreachable;
 };
 
 /// The server's end. It also remembers the channel between calls.

@@ -1,4 +1,5 @@
-// PAIRED: calls whose request or reply no longer fits the link. They end at once, and no other call does.
+// PAIRED: calls whose request or reply no longer fits the link. They end at once, and no other call does. And a call
+// that cannot be begun.
 #include "netrpc/protocols/paired/test/paired_pair.h"
 
 namespace lrpc::netrpc::paired {
@@ -93,6 +94,24 @@ TEST(PairedLostTest, a_request_of_which_a_part_has_arrived_loses_its_call) {
   EXPECT_EQ(call.outcome, Errc::call_lost);
   pair.expect_that_the_next_call_is_answered();
   EXPECT_EQ(pair.server->executed.size(), 2U);
+}
+
+TEST(PairedLostTest, a_server_that_could_not_be_asked_for_a_conversation_is_not_said_to_be_unreachable) {
+  PairedPair pair({.max_retry = 5});
+  pair.wire[0].end.refuses = Errc::limit_reached;
+  TestCall call;
+  pair.call(call, "x");
+  pair.wire.pass(10s, 1ms);
+  EXPECT_EQ(call.outcome, Errc::limit_reached);
+  EXPECT_EQ(call.completions, 1);
+
+  TestCall asked;
+  pair.call(asked, "x");
+  pair.wire[0].end.refuses = Errc::ok;  // from the second probe on; nobody answers
+  pair.wire.pass(10s, 1ms);
+  EXPECT_EQ(asked.outcome, Errc::host_unreachable);
+  pair.wire.packets.clear();
+  pair.expect_ok("next");
 }
 
 TEST(PairedLostTest, no_word_but_that_of_its_own_call_and_conversation_ends_a_call) {
