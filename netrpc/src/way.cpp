@@ -1,5 +1,7 @@
 #include "netrpc/src/way.h"
 
+#include "netrpc/src/attempt.h"
+
 namespace lrpc::netrpc {
 
 void Way::take(SessionRef session) noexcept {
@@ -18,8 +20,9 @@ void Way::hear(Session& session) noexcept {
   session.above = &owner_;  // several higher protocols may share a lower session: the last one that heard it
 }
 
-Errc Way::open(Protocol& below, const ParticipantSet& to) {
-  auto opened = below.open(owner_.protocol(), by_host(to));
+Errc Way::open(Protocol& below, const ParticipantSet& to) noexcept {
+  Result<SessionRef> opened = Errc::limit_reached;  // unless there is memory
+  attempt([&] { opened = below.open(owner_.protocol(), by_host(to)); });
   if (!opened) return opened.code();
   take(std::move(*opened));
   return Errc::ok;

@@ -39,8 +39,9 @@ class Way {
     drop(leaving_);
     drop(arriving_);
   }
-  /// Opens a session on `below` and takes it. Errors: those of Protocol::open(); then nothing changes.
-  [[nodiscard]] Errc open(Protocol& below, const ParticipantSet& to);
+  /// Opens a session on `below` and takes it. Errors: those of Protocol::open(), and limit_reached without memory; then
+  /// nothing changes.
+  [[nodiscard]] Errc open(Protocol& below, const ParticipantSet& to) noexcept;
   /// Whether the paths to the peer have changed since the last changed() or take().
   [[nodiscard]] bool changed() noexcept { return changes_.noticed(peers(), owner_.peer()); }
 

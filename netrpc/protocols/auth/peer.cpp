@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::auth {
@@ -91,11 +92,14 @@ Errc Peer::send(Message message) noexcept {
 
 Status Peer::open_lower() noexcept {
   if (lower_) return {};
-  auto opened = below_.open(self_, {protocol_numbers::kAuth, {.host = self_.host().address()}, {.host = host_}});
-  if (!opened) return opened.error();
-  lower_ = std::move(opened).value();
-  place_ = Place::sought;
-  return {};
+  Status outcome = Errc::limit_reached;  // unless there is memory
+  attempt([&] {
+    auto opened = below_.open(self_, {protocol_numbers::kAuth, {.host = self_.host().address()}, {.host = host_}});
+    outcome = opened ? Status() : Status(opened.error());
+    if (opened) lower_ = std::move(*opened);
+  });
+  if (lower_) place_ = Place::sought;
+  return outcome;
 }
 
 /// A fresh packet of the peer has come through `lower`: if peers may be anywhere, the peer is there. An attacker who

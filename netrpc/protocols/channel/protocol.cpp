@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
@@ -162,7 +163,7 @@ void ChannelProtocol::closed(ClientChannel& channel, ChannelPeer& peer, std::uin
   peer.called = epoch_;
   // Only numbers below next_number are put back: a higher one was opened by its number, and next_number will reach it.
   if (gone.channel < peer.next_number || peer.next_number == 0)
-    if (peer.free_numbers.size() < 0xffff) peer.free_numbers.push_back(gone.channel);
+    if (peer.free_numbers.size() < 0xffff) attempt([&] { peer.free_numbers.push_back(gone.channel); });
 }
 
 Status ChannelProtocol::open_enable(Protocol& high, const ParticipantSet& participants) {

@@ -1,12 +1,11 @@
 #include "netrpc/protocols/datagram/reliable_datagram.h"
 
-#include <vector>
-
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/protocols/select/channel_pools.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
+#include "netrpc/src/spares.h"
 
 namespace lrpc::netrpc {
 
@@ -63,7 +62,7 @@ class ReliableDatagram final : public Protocol {
    public:
     explicit Delivery(ReliableDatagram& protocol) : protocol_(protocol) {}
     void completed(Errc outcome, Message /*reply*/) noexcept override {
-      protocol_.free_.push_back(this);
+      protocol_.deliveries_.give_back(*this);
       if (outcome == Errc::ok) return;
       ++protocol_.counted.failed;
       if (protocol_.options_.failed) protocol_.options_.failed(to.host, to.protocol, outcome);
@@ -98,8 +97,7 @@ class ReliableDatagram final : public Protocol {
   Protocol& below_;
   Map<ProtocolNumber, Protocol*> enabled_;
   Map<Key, SessionRef> sessions_;
-  std::vector<std::unique_ptr<Delivery>> deliveries_;
-  std::vector<Delivery*> free_;
+  Spares<Delivery> deliveries_;
   Event sweep_;
   ChannelPools pools_;
 };
@@ -121,13 +119,8 @@ Errc DatagramSession::push(Message message) noexcept {
   if (to == nullptr) return Errc::limit_reached;
   WireWriter(to).put(participants().protocol);
 
-  if (datagrams.free_.empty()) {
-    datagrams.deliveries_.push_back(std::make_unique<ReliableDatagram::Delivery>(datagrams));
-    datagrams.free_.reserve(datagrams.deliveries_.size());
-    datagrams.free_.push_back(datagrams.deliveries_.back().get());
-  }
-  ReliableDatagram::Delivery* const delivery = datagrams.free_.back();
-  datagrams.free_.pop_back();
+  ReliableDatagram::Delivery* const delivery = datagrams.deliveries_.take(datagrams);
+  if (delivery == nullptr) return Errc::limit_reached;
   delivery->to = datagrams.key(peer(), participants().protocol);
   pool->call(std::move(message), *delivery, kNoLimit);
   return Errc::ok;
@@ -214,7 +207,7 @@ void ReliableDatagram::sweep() noexcept {
 }
 
 Errc ReliableDatagram::control(control::Request& request) noexcept {
-  if (told_statistics(request, sessions_.size(), pools_.size() + deliveries_.size() - free_.size())) return Errc::ok;
+  if (told_statistics(request, sessions_.size(), pools_.size() + deliveries_.in_use())) return Errc::ok;
   if (std::holds_alternative<control::DropIdle>(request)) {
     drop_unused_sessions();
     pools_.drop_unused(true);

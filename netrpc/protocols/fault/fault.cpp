@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lrpc/netrpc/host.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 #include "transparent_layer.h"
 
@@ -134,11 +135,12 @@ class Fault final : public TransparentProtocol {
   }
 
   Held* hold(TransparentSession& session, Message message, Direction direction, Duration delay) noexcept {
-    if (held_ == most_) return dropped(counted.refused, nullptr);
-    if (free_ == nullptr) {
-      all_.push_back(std::make_unique<Held>(*this));
-      all_.back()->next_free = std::exchange(free_, all_.back().get());
-    }
+    if (free_ == nullptr && held_ != most_)
+      attempt([&] {
+        all_.push_back(std::make_unique<Held>(*this));
+        all_.back()->next_free = std::exchange(free_, all_.back().get());
+      });
+    if (free_ == nullptr || held_ == most_) return dropped(counted.refused, nullptr);
     Held& held = *std::exchange(free_, free_->next_free);
     ++held_;
     held.session = SessionRef(&session);

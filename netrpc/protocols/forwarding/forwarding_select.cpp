@@ -1,11 +1,11 @@
 #include "netrpc/protocols/forwarding/forwarding_select.h"
 
 #include <charconv>
-#include <vector>
 
 #include "netrpc/protocols/select/protocol.h"
 #include "netrpc/src/header_room.h"
 #include "netrpc/src/host_shares.h"
+#include "netrpc/src/spares.h"
 
 namespace lrpc::netrpc {
 
@@ -30,7 +30,7 @@ class ForwardingSelect final : public SelectProtocol {
     void completed(Errc outcome, Message reply) noexcept override {
       const SessionRef to = std::move(session);
       share = {};
-      protocol_.free_.push_back(this);
+      protocol_.forwards_.give_back(*this);
       // The request was not too long for the client's link, but is for the next one.
       if (outcome == Errc::message_too_long) outcome = Errc::call_lost;
       static_cast<SelectServerSession&>(*to).finish(select_status(outcome), std::move(reply));
@@ -48,8 +48,7 @@ class ForwardingSelect final : public SelectProtocol {
 
   const ForwardingSelectOptions options_;
   HostShares shares_;  ///< Outlives the forwards.
-  std::vector<std::unique_ptr<Forward>> forwards_;
-  std::vector<Forward*> free_;
+  Spares<Forward> forwards_;
 };
 
 void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader& header, Message&& request) noexcept {
@@ -69,19 +68,12 @@ void ForwardingSelect::unserved(SelectServerSession& session, const SelectHeader
   const std::size_t bytes = request.footprint();
   HostShares::Part share;
   if (shares_.has_room(next, bytes, host().pool().limit() / kPartOfPool)) share = shares_.take(next, bytes);
-  if (!share || !push_header(onwards, request)) {
+  Forward* const forward = share && push_header(onwards, request) ? forwards_.take(*this) : nullptr;
+  if (forward == nullptr) {
     ++counted.refused;
     request.clear();
     return session.finish(SelectHeader::kBusy, Message(host().pool()));
   }
-
-  if (free_.empty()) {
-    forwards_.push_back(std::make_unique<Forward>(*this));
-    free_.reserve(forwards_.size());
-    free_.push_back(forwards_.back().get());
-  }
-  Forward* const forward = free_.back();
-  free_.pop_back();
   forward->session = SessionRef(&session);
   forward->share = std::move(share);
   (*pool)->call(std::move(request), *forward, kNoLimit);  // the client applies its own timeout

@@ -3,6 +3,7 @@
 
 #include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
@@ -204,7 +205,10 @@ void PairedProtocol::deliver_waiting() noexcept {
   waiting_for_room_ = false;
   of_hosts_.for_each([](const HostKey&, std::shared_ptr<OfHost>& of_host) { of_host->waiting = false; });
   std::vector<SessionRef> waiting;
-  for (End* end = first_full_; end != nullptr; end = end->later_) waiting.emplace_back(end);
+  const bool all = attempt([&] {
+    for (End* end = first_full_; end != nullptr; end = end->later_) waiting.emplace_back(end);
+  });
+  if (!all) host().events().schedule(room_, options_.probe);  // the others have their turn when there may be memory
   for (const SessionRef& end : waiting) static_cast<End&>(*end).deliver();
 }
 

@@ -1,5 +1,7 @@
 #include "netrpc/protocols/select/channel_pools.h"
 
+#include "netrpc/src/attempt.h"
+
 namespace lrpc::netrpc {
 
 ChannelPools::ChannelPools(Protocol& high, Protocol& below, ProtocolNumber number, const ChannelPoolOptions& options,
@@ -8,10 +10,16 @@ ChannelPools::ChannelPools(Protocol& high, Protocol& below, ProtocolNumber numbe
         sweep();
       }) {}
 
-Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) {
+Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) noexcept {
   const HostKey key{high_.host().hash_seed(), host, port};
   if (auto* const known = pools_.resolve(key)) return known->get();
-  const ParticipantSet participants{number_, {.host = high_.host().address()}, {.host = host, .port = port}};
+  Result<ChannelPool*> made = Errc::limit_reached;  // unless there is memory
+  attempt([&] { made = make(key); });
+  return made;
+}
+
+Result<ChannelPool*> ChannelPools::make(const HostKey& key) {
+  const ParticipantSet participants{number_, {.host = high_.host().address()}, {.host = key.host, .port = key.port}};
   auto pool =
       std::make_unique<ChannelPool>(high_, below_, participants, options_.channels, options_.queue, unwrap_, sent_);
   if (Status status = pool->open_channel(); !status) return status.error();

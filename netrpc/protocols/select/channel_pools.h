@@ -26,13 +26,14 @@ class ChannelPools {
                ChannelPool::Unwrap unwrap, std::uint64_t& sent);
 
   /// The pool to a host; if the layer below tells ports apart, to a port of it (0: the one that all hosts have).
-  /// Errors: those of opening a channel.
-  [[nodiscard]] Result<ChannelPool*> to(HostAddress host, std::uint16_t port = 0);
+  /// Errors: those of opening a channel; limit_reached also without memory for the pool.
+  [[nodiscard]] Result<ChannelPool*> to(HostAddress host, std::uint16_t port = 0) noexcept;
   /// Drops the pools that were unused at the last sweep, too; `at_once`: all unused ones.
   void drop_unused(bool at_once) noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
 
  private:
+  [[nodiscard]] Result<ChannelPool*> make(const HostKey& key);
   void sweep() noexcept;
 
   Protocol& high_;

@@ -5,6 +5,7 @@
 
 #include "netrpc/protocols/vip/choice.h"
 #include "netrpc/protocols/vip/virtual_protocol.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/way.h"
 
 namespace lrpc::netrpc {
@@ -114,7 +115,8 @@ class VipSession final : public VirtualSession {
   }
   void follow_ethernet() noexcept {
     if (ethernet_bound_ != 0 && !proven_ && !vip().ways().speaks(peer(), key().protocol)) ethernet_bound_ = 0;
-    ethernet_bound_ != 0 ? ask_bound() : static_cast<void>(choose());
+    if (ethernet_bound_ != 0) return ask_bound();
+    attempt([&] { static_cast<void>(choose()); });  // without memory it stays as it is
   }
 
   Way ethernet_{*this};

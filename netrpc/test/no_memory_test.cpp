@@ -1,0 +1,158 @@
+// Protocols without memory for what they make at the first use, or when more is in use than ever before. (Buffers do not
+// count here: they come from their pool.)
+#include <gtest/gtest.h>
+
+#include "netrpc/protocols/auth/peer.h"
+#include "netrpc/protocols/channel/test/channel_pair.h"
+#include "netrpc/protocols/datagram/reliable_datagram.h"
+#include "netrpc/protocols/fault/fault.h"
+#include "netrpc/protocols/forwarding/forwarding_select.h"
+#include "netrpc/protocols/paired/test/paired_pair.h"
+#include "netrpc/protocols/vip/test/vip_host.h"
+#include "netrpc/sim/test/counted_allocations.h"
+#include "netrpc/test/fake_calls.h"
+
+namespace lrpc::netrpc {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Runs `work` without memory, inside the host's monitor.
+template <class Work>
+auto without_memory(Host& host, const Work& work) {
+  const Shepherd inside(host.monitor());
+  struct Denied {
+    Denied() { deny_memory(true); }
+    ~Denied() { deny_memory(false); }
+    Denied(const Denied&) = delete;
+    Denied& operator=(const Denied&) = delete;
+  } const denied;
+  return work();
+}
+
+struct NoMemory : testing::Test {
+  NoMemory() { calls.replies.reserve(8); }
+  [[nodiscard]] Message message(std::string_view text) {
+    return Message::copy_of(host.pool(), std::as_bytes(std::span(text)));
+  }
+  [[nodiscard]] static ParticipantSet to(HostAddress remote) {
+    ParticipantSet participants = SimHosts::anyone();
+    participants.remote.host = remote;
+    return participants;
+  }
+
+  PacketWire wire{1};
+  Host& host = wire[0].host;
+  test::FakeCalls calls{host};
+  SinkProtocol sink{host};
+};
+
+TEST_F(NoMemory, refuses_a_reliable_datagram_with_limit_reached) {
+  const auto datagrams = make_reliable_datagram(host, "datagrams", calls);
+  const SessionRef session = *datagrams->open(sink, to(PacketWire::address(1)));
+  const auto push = [&] { return session->push(message("x")); };
+  EXPECT_EQ(without_memory(host, push), Errc::limit_reached);
+  EXPECT_EQ(push(), Errc::ok);
+}
+
+TEST_F(NoMemory, for_channels_refuses_the_answer_to_a_reliable_datagram_with_limit_reached) {
+  const auto datagrams = make_reliable_datagram(host, "datagrams", calls);
+  ASSERT_TRUE(datagrams->open_enable(sink, SimHosts::anyone()));
+  calls.enabled_for.remote.host = PacketWire::address(1);
+  calls.arrive(std::string("\0\0\0\xf0hello", 9));
+  ASSERT_EQ(sink.sessions.size(), 1U);
+  const auto push = [&] { return sink.sessions.front()->push(message("x")); };
+  EXPECT_EQ(without_memory(host, push), Errc::limit_reached);
+  EXPECT_EQ(push(), Errc::ok);
+  sink.sessions.clear();
+}
+
+TEST_F(NoMemory, answers_a_request_that_is_to_be_forwarded_with_busy) {
+  ForwardingSelectOptions options;
+  options.routes[7] = PacketWire::address(1);
+  const auto select = make_forwarding_select(host, "select", calls, options);
+  ASSERT_TRUE(select);
+  const std::string request("\1\0\7\0data", 8);
+  calls.takes = 1s;
+  calls.arrive(request);  // is on its way to the next host while the second one arrives
+  const SessionRef second(new test::FakeCalls::FakeSession(calls, **select, calls.enabled_for));
+  const auto arrive = [&] { calls.enabled->call_demux(*second, message(request)); };
+  without_memory(host, arrive);
+  ASSERT_EQ(calls.replies.size(), 1U);
+  EXPECT_EQ(calls.replies.back(), std::string("\2\0\7\2", 4));
+  wire.pass(1s, 1ms);
+  EXPECT_EQ(calls.replies.size(), 2U);
+  arrive();
+  wire.pass(1s, 1ms);
+  EXPECT_EQ(calls.replies.size(), 3U);
+}
+
+TEST_F(NoMemory, loses_a_message_that_fault_is_to_hold) {
+  InstanceParts parts{host, "fault", {&wire[0].end}, {}};
+  parts.options.set("delay", "1ms");
+  const auto fault = fault_kind().make(parts);
+  ASSERT_TRUE(fault);
+  const SessionRef session = *(*fault)->open(sink, to(PacketWire::address(1)));
+  const auto push = [&] { return session->push(message("x")); };
+  EXPECT_EQ(without_memory(host, push), Errc::ok);
+  EXPECT_EQ(test::asked<control::Statistics>(**fault).refused, 1U);
+  EXPECT_EQ(push(), Errc::ok);
+  wire.pass(1ms);
+  EXPECT_EQ(wire.packets.size(), 1U);
+}
+
+TEST_F(NoMemory, opens_no_session_below_auth_but_the_next_try_does) {
+  const auth::Settings settings{};
+  control::Statistics counted;
+  auth::Peer peer(sink, calls, counted, settings, PacketWire::address(1), auth::Key());
+  const auto opened = [&] { return peer.open_lower().code(); };
+  EXPECT_EQ(without_memory(host, opened), Errc::limit_reached);
+  EXPECT_EQ(opened(), Errc::ok);
+}
+
+TEST(NoMemoryOnTheWay, loses_a_message_that_another_session_below_vip_is_to_carry) {
+  SimHosts net(2);
+  VipHost client(net[0]);
+  const Shepherd inside(net[0].monitor());
+  SessionRef session = *client.vip->open(*client.sink, net.to(1));
+  EXPECT_EQ(client.ip.opened, 0);
+  const std::string longer_than_a_frame(3000, 'x');
+  Message message = net.message(0, longer_than_a_frame);
+  deny_memory(true);
+  const Errc outcome = session->push(std::move(message));
+  deny_memory(false);
+  EXPECT_EQ(outcome, Errc::limit_reached);
+  EXPECT_EQ(session->push(net.message(0, longer_than_a_frame)), Errc::ok);
+  EXPECT_EQ(client.ip.pushed, 1);
+  session = {};
+}
+
+TEST(NoMemoryForNumbers, of_closed_channels_ends_no_program) {
+  ChannelPair pair;
+  pair.expect_ok("warm");
+  without_memory(pair.wire[0].host, [&] { pair.session = {}; });
+  pair.session = pair.open();
+  pair.expect_ok("next");
+}
+
+TEST(NoMemoryForTurns, of_requests_that_wait_for_room_lets_them_wait_on) {
+  paired::PairedPair pair({.memory = BufferPool::kSizes[1]});
+  pair.server->at_once = false;
+  for (std::uint16_t channel = 1; channel <= 2; ++channel)
+    pair.forge({.control = paired::bits::kLastSegment,
+                .segment = 1,
+                .call_number = 1,
+                .conversation = pair.meet(0, channel),
+                .channel = channel},
+               "x");
+  ASSERT_EQ(pair.server->executed.size(), 1U);
+  pair.answer("y");
+  Host& host = pair.wire[1].host;
+  without_memory(host, [&] { host.events().run_due(); });
+  EXPECT_EQ(pair.server->executed.size(), 1U);
+  pair.wire.pass(1s, 1ms);
+  EXPECT_EQ(pair.server->executed.size(), 2U);
+}
+
+}  // namespace
+}  // namespace lrpc::netrpc
