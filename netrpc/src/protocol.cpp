@@ -33,6 +33,12 @@ Status refuse_port(const Protocol& protocol, const ParticipantSet& participants)
   return Error{Errc::invalid_argument, protocol.name() + " does not tell two ports of one host apart: name none"};
 }
 
+Error no_room(const Protocol& protocol, std::string_view what) {
+  if (protocol.host().short_of_memory())
+    return {Errc::limit_reached, protocol.name() + ": this host is short of memory"};
+  return {Errc::limit_reached, protocol.name() + " has as many " + std::string(what) + " as it may have"};
+}
+
 Result<SessionRef> Protocol::open(Protocol& /*high*/, const ParticipantSet& /*participants*/) {
   return lacks(*this, "be opened");
 }

@@ -117,7 +117,7 @@ Result<SessionRef> Device::open(Protocol& high, const ParticipantSet& participan
     return SessionRef(known);
   }
   DeviceSession* const session = make_session(*found.value(), high, peer.value(), remote, false);
-  if (session == nullptr) return Errc::limit_reached;
+  if (session == nullptr) return no_room(*this, "sessions");
   session->opened_ = true;
   return SessionRef(session);
 }

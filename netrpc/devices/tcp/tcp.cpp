@@ -84,7 +84,7 @@ Result<SessionRef> TcpProtocol::open(Protocol& high, const ParticipantSet& parti
     session.place_ = {};
     return *known;
   }
-  if (!may_open()) return Errc::limit_reached;
+  if (!may_open()) return no_room(*this, "sessions");
   ParticipantSet complete = participants;
   complete.local.host = host().address();
   auto* const opened = new TcpSession(*this, high, complete, {});

@@ -106,12 +106,11 @@ Result<SessionRef> AuthProtocol::open(Protocol& high, const ParticipantSet& part
   }
   learn_advertised(high);
   Peer* const peer = peer_of(remote, *key);
-  if (peer == nullptr) return Error{Errc::limit_reached, name() + ": too many peers"};
+  if (peer == nullptr) return no_room(*this, "peers");
   if (Status opened = peer->open_lower(); !opened) return opened.error();
   auto* const session = new AuthSession(*this, high, participants, session_key, *peer);
   const SessionRef keep(session);
-  if (!sessions_.add(*session, SessionCache::Origin::opened))
-    return Error{Errc::limit_reached, name() + ": too many sessions"};
+  if (!sessions_.add(*session, SessionCache::Origin::opened)) return no_room(*this, "sessions");
   return keep;
 }
 

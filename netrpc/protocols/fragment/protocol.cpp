@@ -105,7 +105,7 @@ Result<FragmentSession*> FragmentProtocol::make_session(Protocol& high, const Pa
   const HostAddress local = local_host(*lower);
   auto* const session = new FragmentSession(*this, high, participants, key, std::move(lower), heard, local, remote);
   if (!sessions_.add(*session, heard ? SessionCache::Origin::of_peer : SessionCache::Origin::opened))
-    return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
+    return no_room(*this, "sessions");
   return session;
 }
 

@@ -45,8 +45,7 @@ Result<SessionRef> VirtualProtocol::open(Protocol& high, const ParticipantSet& p
   SessionRef session(made);
   if (const Errc outcome = made->choose(); outcome != Errc::ok)
     return Error{outcome, name() + ": " + to_string(participants.remote.host) + ": " + std::string(describe(outcome))};
-  if (!sessions_.add(*made, SessionCache::Origin::opened))
-    return Error{Errc::limit_reached, name() + " has as many sessions as it may"};
+  if (!sessions_.add(*made, SessionCache::Origin::opened)) return no_room(*this, "sessions");
   return session;
 }
 

@@ -178,5 +178,8 @@ class Protocol {
 
 /// For open() of protocols that do not tell the ports of a host apart: invalid_argument if a port is given.
 [[nodiscard]] Status refuse_port(const Protocol& protocol, const ParticipantSet& participants);
+/// Why `protocol` makes no further one of `what`, as "sessions": limit_reached. Its host is short of memory, or else it
+/// has as many as it may have.
+[[nodiscard]] Error no_room(const Protocol& protocol, std::string_view what);
 
 }  // namespace lrpc::netrpc

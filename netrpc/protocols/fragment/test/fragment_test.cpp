@@ -1,4 +1,5 @@
 // FRAGMENT packet by packet, in virtual time.
+#include "netrpc/protocols/channel/test/packet_wire.h"
 #include "netrpc/protocols/fragment/test/fragment_hosts.h"
 
 namespace lrpc::netrpc {
@@ -358,6 +359,33 @@ TEST_F(Fragment, a_message_of_which_no_copy_is_kept_is_not_too_long_where_a_link
   EXPECT_EQ(push(a, session, text(5000)), Errc::ok);
   net.world.run_for(10ms);
   EXPECT_EQ(b.sink->received, std::vector<std::string>{text(5000)});
+}
+
+TEST(FragmentWithoutRoom, says_whether_it_has_as_many_sessions_as_it_may_or_its_host_is_short_of_memory) {
+  PacketWire wire(1);
+  bool short_of_memory = false;
+  HostOptions options;
+  options.address = PacketWire::address(0);
+  options.seed = 7;
+  options.short_of_memory = [&] { return short_of_memory; };
+  Host host(options, wire.clock, wire);
+  const Shepherd inside(host.monitor());
+  WireEnd end(host, wire, 0);
+  SinkProtocol sink(host);
+  const auto fragment = make_fragment(host, "fragment", end, {.sessions = 1});
+  ASSERT_TRUE(fragment);
+  const auto open = [&](std::size_t to) {
+    ParticipantSet participants = SimHosts::anyone();
+    participants.remote.host = PacketWire::address(to);
+    return (*fragment)->open(sink, participants);
+  };
+  const auto first = open(1);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(open(2).code(), Errc::limit_reached);
+  EXPECT_EQ(open(2).error().text, "fragment has as many sessions as it may have");
+  short_of_memory = true;
+  EXPECT_EQ(open(2).code(), Errc::limit_reached);
+  EXPECT_EQ(open(2).error().text, "fragment: this host is short of memory");
 }
 
 }  // namespace
