@@ -9,7 +9,7 @@
 
 namespace lrpc::netrpc::composite {
 
-/// The smallest of the members' sizes. Fails if none says its size; the reason is chosen as in why_none().
+/// The smallest of the members' sizes. Fails if none says its size.
 template <class Size>
 Errc GroupSession::least(Size& size) noexcept {
   Errc outcome = Errc::host_unreachable;
@@ -18,7 +18,7 @@ Errc GroupSession::least(Size& size) noexcept {
     Size one;
     const Errc answer = all[i] ? control::ask(*all[i], one) : why_not(i).code;
     if (answer == Errc::ok) size.size = outcome == Errc::ok ? std::min(size.size, one.size) : one.size;
-    if (answer == Errc::ok || outcome == Errc::host_unreachable) outcome = answer;
+    if (answer == Errc::ok || !tells_more(outcome)) outcome = answer;
   }
   return outcome;
 }
@@ -47,8 +47,7 @@ std::span<const SessionRef> GroupSession::members() noexcept {
 }
 
 const Error& GroupSession::why_none() const noexcept {
-  const auto lacks = [](const Error& one) { return one.code != Errc::host_unreachable; };
-  const auto found = std::ranges::find_if(why_not_, lacks);
+  const auto found = std::ranges::find_if(why_not_, tells_more, &Error::code);
   return found != why_not_.end() ? *found : why_not_.front();
 }
 

@@ -10,6 +10,10 @@ namespace lrpc::netrpc::composite {
 
 class Framework;
 
+/// If several members could not be asked, whether `why` is worth more than the reasons for the others: what this host
+/// lacks says more than host_unreachable.
+[[nodiscard]] constexpr bool tells_more(Errc why) noexcept { return why != Errc::host_unreachable; }
+
 /// Between the protocol above and a Framework. Its members are those that the group has when it is opened.
 class GroupSession final : public Session {
  public:

@@ -61,7 +61,7 @@ class GroupRpc final : public MicroProtocol {
         ++sent;
         continue;
       }
-      if (why == Errc::host_unreachable) why = outcome;  // as in GroupSession::why_none()
+      if (!tells_more(why)) why = outcome;
       collation_.not_asked(call, i, outcome);
     }
     MicroParts::tell(entering, sent != 0 ? Errc::ok : why);
