@@ -1,5 +1,7 @@
 #include "netrpc/protocols/datagram/reliable_datagram.h"
 
+#include <array>
+
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/protocols/select/channel_pools.h"
@@ -84,7 +86,8 @@ class ReliableDatagram final : public Protocol {
   }
   /// Empty: the message was taken. Otherwise it was dropped.
   [[nodiscard]] static Errc unwrap(Message& reply) noexcept { return reply.empty() ? Errc::ok : Errc::bad_procedure; }
-  [[nodiscard]] bool deliver(Session& lower, Message message) noexcept;
+  /// False: nobody takes the message, and it is unchanged.
+  [[nodiscard]] bool deliver(Session& lower, Message& message) noexcept;
   void keep_sweeping() noexcept {
     if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
   }
@@ -165,20 +168,21 @@ void ReliableDatagram::open_disable(Protocol& high, const ParticipantSet& partic
 
 void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {
   const SessionRef keep(&lower);
-  if (deliver(lower, std::move(request))) return lower.reply(Message(host().pool()));
-  static constexpr std::byte kNobody{1};
-  lower.reply(Message::copy_of(host().pool(), std::span(&kNobody, 1)));
+  if (deliver(lower, request)) return lower.reply(Message(host().pool()));
+  // Its first byte tells the sender: a new message might find no memory, and an empty reply means "taken".
+  request.truncate(1);
+  request.fit();
+  lower.reply(std::move(request));
 }
 
-bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
-  Message::Header<kHeader> raw;
-  message.pop(raw);
-  if (!raw) return dropped(counted.malformed, false);
+bool ReliableDatagram::deliver(Session& lower, Message& message) noexcept {
+  std::array<std::byte, kHeader> number;
+  if (message.copy_to(number) != kHeader) return dropped(counted.malformed, false);
   // All hosts whose address is unknown would share one session. It may be known by now, although it was not when the
   // channel began.
   const HostAddress from = peer_host(lower, lower.participants());
   if (!from.known()) return dropped(counted.refused, false);
-  const Key whole = key(from, WireReader(raw.bytes).get<ProtocolNumber>());
+  const Key whole = key(from, WireReader(number.data()).get<ProtocolNumber>());
   SessionRef session;
   if (SessionRef* const known = sessions_.resolve(whole)) {
     session = *known;
@@ -197,6 +201,7 @@ bool ReliableDatagram::deliver(Session& lower, Message message) noexcept {
     }
   }
   ++counted.received;
+  (void)message.pop(kHeader, number.data());
   static_cast<DatagramSession&>(*session).pop(std::move(message));
   return true;
 }
