@@ -78,7 +78,7 @@ class Conversation final : public Session {
     std::uint32_t delivered = 0;  ///< Up to here its messages have been given to the protocol above, or were lost.
     std::uint32_t stable = 0;     ///< Up to here all members have its messages.
     std::uint32_t skipped = 0;    ///< Up to here its messages may precede some that this host has skipped.
-    bool leaf = false;            ///< No message that is here follows its last one.
+    bool leaf = false;            ///< No message that is here is known to follow its last one in all its copies.
     bool out = false;             ///< It is silent: nobody waits for it.
     Time heard{};
     Time asked{};

@@ -162,8 +162,9 @@ bool Conversation::deliver_next(Member& member) noexcept {
   }
   std::array<std::byte, Header::kMost> bytes;
   (void)message.pop(header.size(), bytes.data());
+  // Other copies of a message whose context has changed may name less: then what this one names is named again.
   for (const Mark& mark : header.all()) {
-    Member* const before = find(mark.host);
+    Member* const before = header.changed ? nullptr : find(mark.host);
     if (before != nullptr && before->life == mark.life && before->delivered == mark.sequence) before->leaf = false;
   }
   member.delivered = sequence;

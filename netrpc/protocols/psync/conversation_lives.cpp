@@ -48,10 +48,11 @@ void Conversation::learn_life(Member& member, BootId life, bool says_so) noexcep
 
 /// Nobody can ask for the messages of an ended life. If the context of `kept` names some of them, replaces them by what
 /// precedes them and by the next life. A message that is not kept follows only messages that are not kept, so all
-/// members' stable marks stand for its context.
+/// members' stable marks stand for its context. Those differ from host to host, and so do the copies' contexts.
 void Conversation::outlive(Slot& kept, Member& member, BootId next) noexcept {
   const Header header = *Header::of(kept.packet);
   Header changed = header;
+  changed.changed = true;
   changed.count = 0;
   bool follows = false;
   std::uint32_t last = 0;

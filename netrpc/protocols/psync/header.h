@@ -24,7 +24,7 @@ enum class Type : std::uint8_t {
 };
 
 ///     0        1        2        3                         | 12 bytes for each mark:
-///     type     ask      marks    0                         |   host, life, sequence
+///     type     ask      marks    changed                   |   host, life, sequence
 ///     protocol, group, origin, life, sequence: 4 bytes each|
 /// A status with a sequence other than 0 asks for its receiver's life, or answers that with the same number.
 struct Header {
@@ -34,7 +34,8 @@ struct Header {
   static constexpr std::size_t kMost = kFixed + kMostMarks * kMark;
 
   Type type = Type::message;
-  bool ask = false;  ///< A status that asks for one in return.
+  bool ask = false;      ///< A status that asks for one in return.
+  bool changed = false;  ///< A message whose marks are not those it was pushed with. Other copies may name less.
   ProtocolNumber protocol = 0;
   HostAddress group;
   Mark id{};  ///< Of a message; else its sender's host and life.
@@ -52,7 +53,8 @@ struct Header {
   void encode(std::byte* to) const noexcept {
     WireWriter writer(to);
     writer.put(static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(ask ? 1 : 0));
-    writer.put(static_cast<std::uint8_t>(count), std::uint8_t{0}, protocol, group, id.host, id.life, id.sequence);
+    writer.put(static_cast<std::uint8_t>(count), static_cast<std::uint8_t>(changed ? 1 : 0));
+    writer.put(protocol, group, id.host, id.life, id.sequence);
     for (const Mark& mark : all()) writer.put(mark.host, mark.life, mark.sequence);
   }
   /// As decode(); `packet` stays as it is.
@@ -67,11 +69,12 @@ struct Header {
     Header header;
     std::array<std::uint8_t, 4> first{};
     reader.get(first, header.protocol, header.group, header.id.host, header.id.life, header.id.sequence);
-    const auto [type, ask, count, zero] = first;
+    const auto [type, ask, count, changed] = first;
     header.count = count;
-    if (type < 1 || type > 4 || ask > 1 || zero != 0 || count > kMostMarks || from.size() < header.size()) return {};
+    if (type < 1 || type > 4 || ask > 1 || changed > 1 || count > kMostMarks || from.size() < header.size()) return {};
     header.type = static_cast<Type>(type);
     header.ask = ask == 1;
+    header.changed = changed == 1;
     for (Mark& one : std::span(header.marks).first(count)) reader.get(one.host, one.life, one.sequence);
     return header;
   }

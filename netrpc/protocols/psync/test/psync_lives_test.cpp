@@ -185,6 +185,37 @@ TEST(PsyncLives, what_follows_a_life_that_is_over_waits_for_what_preceded_that) 
   EXPECT_EQ(talker.received, 2);
 }
 
+/// Member 0's copy of the puppet's message names all that member 0 no longer keeps, its own message among that. The
+/// puppet's copy does not, and whoever gets that one may get member 0's message later.
+TEST(PsyncLives, what_only_a_changed_context_names_is_named_by_the_next_message) {
+  Group group(4, {}, {}, 2);
+  for (const std::size_t host : {0U, 1U}) group.members[host].talker->expects = Expects::nothing;
+  Puppet& other = group.puppet(2);
+  Puppet& again = group.puppet(3);
+  for (Puppet* const one : {&other, &again}) group.introduce(*one);
+  ASSERT_EQ(group.push(0), Errc::ok);
+  group.net.world.run_for(100ms);
+  ASSERT_EQ(group.members[1].talker->received, 1);
+  const Mark first{group.net.address(0), group.net[0].host().boot_id(), 1};
+  for (Puppet* const one : {&other, &again})
+    group.push(*one, Type::status, {one->host().address(), one->life, 0}, {first});
+  ASSERT_EQ(group.statistics(0).state, 0U) << "all have it";
+
+  group.net.world.set_group(group.net[1], 1);
+  const Mark ended{again.host().address(), again.life++, 1};
+  group.push(again, Type::message, ended);
+  group.push(other, Type::message, {other.host().address(), other.life, 1}, {ended});
+  group.net.world.run_for(20ms);
+  for (int times = 0; times < 2; ++times) group.introduce(again);  // the second time, it has answered
+  group.net.world.heal();
+  group.net.world.run_for(100ms);
+  ASSERT_EQ(group.members[1].talker->received, 2) << "member 0 has passed it on";
+  ASSERT_EQ(group.push(1), Errc::ok);
+  const Shepherd inside(group.net[1].monitor());
+  const auto next = test::asked<control::Context>(*group.members[1].session);
+  EXPECT_EQ(std::ranges::count(std::span(next.before).first(next.count), first), 1);
+}
+
 TEST(PsyncLives, what_follows_a_life_that_is_over_does_not_wait_for_ever) {
   Group group(3, {}, {}, 2);
   group.members[0].talker->expects = Expects::nothing;

@@ -88,7 +88,7 @@ class Talker final : public Protocol {
   std::map<Life, int> known_;  ///< Per life, the last message that was pushed or received here, or precedes one.
 };
 
-/// A member whose packets the test makes up, all of them sent to one other member.
+/// A member whose packets the test makes up. It sends them to one other member, and its answers to any that asks.
 class Puppet final : public Protocol {
  public:
   Puppet(Host& host, Protocol& below, HostAddress to) : Protocol(host, "puppet"), below_(below) {
@@ -98,27 +98,27 @@ class Puppet final : public Protocol {
     session_ = *below_.open(*this, participants);
   }
   Errc open_done(Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override { return Errc::ok; }
-  void demux(Session& /*lower*/, Message packet) noexcept override {
+  void demux(Session& lower, Message packet) noexcept override {
     std::array<std::byte, Header::kMost> bytes;
     const auto header = Header::decode(std::span(bytes).first(packet.copy_to(bytes)));
     if (header && header->type == Type::gone) gone.assign(header->all().begin(), header->all().end());
     if (!header || !header->is_question()) return;
     ++questions;
     number = header->id.sequence;
-    if (answers) push(Type::status, {host().address(), life, number});
+    if (answers) push(Type::status, {host().address(), life, number}, {}, false, &lower);
   }
-  /// The caller is inside the monitor.
-  void push(Type type, const Mark& id, const std::vector<Mark>& marks = {}, bool ask = false) {
+  /// The caller is inside the monitor. `flags`: what the header's flags are. Without `to`: to its one member.
+  void push(Type type, const Mark& id, const std::vector<Mark>& marks = {}, bool flags = false, Session* to = nullptr) {
     Header header;
     header.type = type;
-    header.ask = ask;
+    header.ask = header.changed = flags;
     header.protocol = protocol_numbers::kFirstOfTests;
     header.group = kGroup;
     header.id = id;
     for (const Mark& mark : marks) header.add(mark);
     Message packet(host().pool());
     header.encode(packet.push(header.size()));
-    EXPECT_EQ(session_->push(std::move(packet)), Errc::ok);
+    EXPECT_EQ((to != nullptr ? *to : *session_).push(std::move(packet)), Errc::ok);
   }
   BootId life = 7;      ///< The life that it answers with,
   bool answers = true;  ///< if it answers questions.
