@@ -72,6 +72,9 @@ TEST(DaemonPolicy, a_link_that_leads_nowhere_is_an_error_and_the_log_says_if_the
   const std::string file = directory / "policy.toml";
   ASSERT_EQ(::symlink("nowhere.toml", file.c_str()), 0);
   EXPECT_EQ(DaemonPolicy::open(file, false, ExportRule::own_user).code(), Errc::system_error);
+  const std::string folder = directory / "folder";
+  ASSERT_EQ(::symlink("nowhere", folder.c_str()), 0);
+  EXPECT_EQ(DaemonPolicy::open(folder + "/policy.toml", false, ExportRule::own_user).code(), Errc::system_error);
 
   ASSERT_EQ(::unlink(file.c_str()), 0);
   auto policy = DaemonPolicy::open(file, false, ExportRule::own_user);

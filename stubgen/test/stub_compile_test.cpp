@@ -76,7 +76,8 @@ struct Wrapped {
   Wrapped(std::int32_t value);  // NOLINT: implicit by design
 };
 static_assert(Names::Implementation<MoveServer<std::int32_t>> && Names::Implementation<MoveServer<std::int64_t>> &&
-              Names::Implementation<MoveServer<const std::int64_t&>> && Names::Implementation<MoveServer<Wrapped>>);
+              Names::Implementation<MoveServer<const std::int64_t&>> && Names::Implementation<MoveServer<Wrapped>> &&
+              Names::Implementation<MoveServer<double>>);
 static_assert(!Names::Implementation<MoveServer<std::int16_t>> && !Names::Implementation<MoveServer<std::uint64_t>> &&
               !Names::Implementation<MoveServer<const std::int16_t&>> && !Names::Implementation<MoveServer<float>> &&
               !Names::Implementation<MoveServer<bool>>);
@@ -87,7 +88,14 @@ struct NarrowConst : NamesServer {
 struct NarrowStatic : NamesServer {
   static std::int32_t raise(lrpc::CallContext& context, std::int16_t move) noexcept;
 };
-static_assert(!Names::Implementation<NarrowConst> && !Names::Implementation<NarrowStatic>);
+struct NarrowReference : NamesServer {
+  std::int32_t raise(lrpc::CallContext& context, std::int16_t move) const&;
+};
+struct NarrowWithDefault : NamesServer {
+  std::int32_t raise(lrpc::CallContext& context, std::int16_t move, bool more = false);
+};
+static_assert(!Names::Implementation<NarrowConst> && !Names::Implementation<NarrowStatic> &&
+              !Names::Implementation<NarrowReference> && !Names::Implementation<NarrowWithDefault>);
 
 // What has no single type is called as it is.
 struct Overloaded : NamesServer {

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/ask_nameserver.h"
 
 namespace lrpc::storm {
 namespace {
@@ -78,14 +78,9 @@ Result<std::vector<std::string>> names_at(const std::string& nameserver) {
   if (!socket) return socket.error();
   std::vector<std::string> names;
   for (bool more = true; more;) {
-    shim::ListRequest request{names.empty() ? "" : names.back()};
-    if (Status sent = shim::send_message(socket->get(), {.request = 1, .body = std::move(request), .fds = {}}); !sent)
-      return sent.error();
-    auto answer = shim::receive_message(socket->get(), std::chrono::milliseconds(2000));
-    if (!answer) return answer.error();
-    if (!answer->has_value()) return Error{Errc::timed_out, "the nameserver does not answer"};
-    const auto* page = std::get_if<shim::Listed>(&(*answer)->body);
-    if (page == nullptr) return Error{Errc::bad_message, "no list of names"};
+    const shim::ListRequest next{names.empty() ? "" : names.back()};
+    const auto page = shim::ask_nameserver<shim::Listed>(socket->get(), next, std::chrono::milliseconds(2000));
+    if (!page) return page.error();
     for (const auto& one : page->names) names.push_back(one.name);
     more = page->more && !page->names.empty();
   }

@@ -24,7 +24,7 @@ class RawBinding {
   using Principal = shim::Principal;  // for whom a network daemon imports
 
   /// The interface that is exported as `name`, and its declaration, both as the server gives them (hostile). Blocks
-  /// until the nameserver answers, at most a few seconds. Uses only `options.nameserver`. Errors: invalid_argument (no
+  /// until the nameserver answers, at most some 15 s. Uses only `options.nameserver`. Errors: invalid_argument (no
   /// name), no_nameserver, name_unknown, not_permitted, limit_reached, timed_out, bad_message, peer_gone.
   static Result<Described> describe(std::string_view name, const ImportOptions& options);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <new>
 #include <sstream>
 #include <utility>
@@ -17,10 +18,12 @@ std::string has_been_read(const FilePolicy& policy) {
   return "read the policy " + policy.path() + ": " + std::to_string(policy.rules().size()) + " rules";
 }
 
-/// A symbolic link that leads nowhere is not missing: somebody has put it there for a policy.
-bool is_missing(const std::string& path) {
+/// A symbolic link that leads nowhere is not missing, nor is what it should lead to: somebody wants a policy to be there.
+bool is_missing(const std::filesystem::path& path) {
   struct stat found {};
-  return ::lstat(path.c_str(), &found) != 0 && errno == ENOENT;
+  if (::lstat(path.c_str(), &found) == 0 || errno != ENOENT) return false;
+  const std::filesystem::path folder = path.parent_path();
+  return folder.empty() || ::stat(folder.c_str(), &found) == 0 || is_missing(folder);
 }
 
 }  // namespace

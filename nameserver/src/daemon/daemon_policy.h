@@ -22,8 +22,8 @@ UniqueFd take_signals(std::initializer_list<int> signals);
 /// wrong with it and the old one stays.
 class DaemonPolicy {
  public:
-  /// Reads `path`. If there is nothing, not even a symbolic link that leads nowhere, and it need not exist, the default
-  /// policy applies until there is a file. Empty: the default policy always applies, and SIGHUP is not handled. Forks
+  /// Reads `path`. If it does not exist and need not, the default policy applies until there is a file; a symbolic link
+  /// to what does not exist is an error. Empty: the default policy always applies, and SIGHUP is not handled. Forks
   /// (PolicyReader::start). Errors: those of load_policy_source() and FilePolicy::compile().
   static Result<DaemonPolicy> open(const std::string& path, bool must_exist, ExportRule rule);
   DaemonPolicy(DaemonPolicy&&) = default;

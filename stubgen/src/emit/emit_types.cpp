@@ -247,8 +247,8 @@ std::string emit_types(const Interface& interface, std::string_view stem) {
     code.line("#include \"lrpc/detail/shim/{}.h\"", header);
   code.line();
   code.last_line(
-      "static_assert(lrpc::detail::kStubRevision == {}, \"made by the lrpc-stubgen of another version: run this "
-      "version's\");",
+      "static_assert(lrpc::detail::kStubRevision == {}, \"made by another version of lrpc-stubgen: generate it "
+      "again\");",
       kStubRevision);
   code.doc(interface.doc);
   open_namespace(code, interface);

@@ -31,7 +31,7 @@ class LocalNames {
   /// `nameserver`: the socket of lrpcd, as settled_nameserver() has it. Each connection goes to it.
   explicit LocalNames(std::string nameserver) : nameserver_(std::move(nameserver)) {}
 
-  /// Asks lrpcd and lrpc-netd. Blocks at most some 10 s for each, usually far below a millisecond. Errors:
+  /// Asks lrpcd and lrpc-netd. Blocks at most some 10 s for each answer, usually far below a millisecond. Errors:
   /// no_nameserver, remote_unavailable (no lrpc-netd), not_permitted (lrpc-netd does not serve this user),
   /// limit_reached, timed_out, peer_gone.
   Result<Names> look();

@@ -70,8 +70,8 @@ class CompletionQueue {
   /// Never blocks by itself.
   std::size_t run();
   /// Waits at most `limit` for a call to become ready, then does what run() does. kNoLimit: waits without limit; zero
-  /// or less: does not wait. A signal does not end the wait: to be woken by something else, poll fd() with other
-  /// descriptors.
+  /// or less: does not wait. Nothing else ends the wait: no signal, and no call that another thread's run() or finish()
+  /// has taken. To be woken by something else, poll fd() with other descriptors.
   std::size_t wait(std::chrono::milliseconds limit);
 
  private:
