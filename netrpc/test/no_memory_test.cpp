@@ -1,5 +1,5 @@
-// Protocols without memory for what they make at the first use, or when more is in use than ever before. (Buffers do not
-// count here: they come from their pool.)
+// Protocols without memory for what they make at the first use, or when more is in use than ever before. (Buffers are
+// not meant: they come from their pool.)
 #include <gtest/gtest.h>
 
 #include "netrpc/protocols/auth/peer.h"
