@@ -40,8 +40,6 @@ class Silence {
 
 /// Whether a periodic event that was due at `due` comes so late that this host has stood still. Then what peers have
 /// sent meanwhile has not been read yet: they may not be forgotten as silent ones.
-[[nodiscard]] constexpr bool stood_still(Time now, Time due, Duration period) noexcept {
-  return now - due > std::max<Duration>(period / 2, std::chrono::seconds(1));
-}
+[[nodiscard]] constexpr bool stood_still(Time now, Time due) noexcept { return now - due > std::chrono::seconds(1); }
 
 }  // namespace lrpc::netrpc

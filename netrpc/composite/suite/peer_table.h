@@ -99,7 +99,7 @@ class PeerTable {
     HostShares::Part part{};
   };
   void sweep() {
-    if (!receiver_ || !stood_still(host_.now(), sweep_.due(), idle_))
+    if (!receiver_ || !stood_still(host_.now(), sweep_.due()))
       states_.unbind_if(
           [](const Key&, Entry& entry) { return !std::exchange(entry.used, false) && !entry.state.busy(); });
     if (!states_.empty()) host_.events().schedule(sweep_, idle_);

@@ -108,8 +108,8 @@ class Numbers {
 
 /// The options that most of them have, `peers` and `idle`, after `others`.
 [[nodiscard]] std::vector<OptionDescription> with_peer_options(std::vector<OptionDescription> others = {});
-/// `times`: multiplies `idle`. A receiver remembers a flow for longer than its sender does, so that no flow goes on
-/// after its receiver has forgotten it.
+/// `times`: multiplies `idle`. More than 1: the table is a receiver's. It remembers a flow for longer than the sender
+/// does, so that no flow goes on after its receiver has forgotten it.
 template <class Key, class State>
 [[nodiscard]] PeerTable<Key, State> peer_table(MicroParts& parts, int times = 1) {
   return {parts.host(), parts.options.number("peers", 4096),

@@ -53,6 +53,7 @@ struct RemoteBroker::Parts {
   /// Everything else that waits for other hosts while no client waits for it; and the sweep.
   void keep() {
     auto next_ping = ServedHosts::Clock::now() + options.keepalive;
+    const auto to_hear = std::min<ServedHosts::Clock::duration>(options.keepalive, std::chrono::seconds(1));
     std::unique_lock lock(mutex);
     while (!stopping) {
       const auto until = std::max(next_ping, ServedHosts::Clock::now());
@@ -72,6 +73,8 @@ struct RemoteBroker::Parts {
         next_ping = now + paths.pause();
       }
       paths.rebind(all);
+      // This host may have stood still meanwhile: it hears what others have sent before the next sweep.
+      if (all) next_ping = std::max(next_ping, ServedHosts::Clock::now() + to_hear);
       lock.lock();
     }
   }

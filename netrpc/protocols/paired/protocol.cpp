@@ -214,7 +214,7 @@ void PairedProtocol::deliver_waiting() noexcept {
 
 /// The no-activity timer of all channels. `at_once`: drops also those that were active since the last sweep.
 void PairedProtocol::sweep(bool at_once) noexcept {
-  if (!at_once && stood_still(host().now(), sweep_.due(), options_.no_activity)) return keep_sweeping();
+  if (!at_once && stood_still(host().now(), sweep_.due())) return keep_sweeping();
   const auto over = [at_once](auto& end) { return end.idle() && (!std::exchange(end.used, false) || at_once); };
   clients_.unbind_if(
       [&](const ChannelKey&, std::unique_ptr<ClientEnd>& end) { return end->references() == 0 && over(*end); });

@@ -84,7 +84,7 @@ TEST_F(PairedPauses, of_the_server_make_it_forget_no_channel) {
     pair.wire.pass(100ms, 1ms);
     pair.wire.deliver_all();
   }
-  pair.wire.stand_still(10min);
+  pair.wire.stand_still(pair.options.no_activity + 10s);
   EXPECT_EQ(pair.statistics().sessions, 1U);
   pair.wire.deliver(request);
   EXPECT_EQ(pair.executions("once"), 1U);
