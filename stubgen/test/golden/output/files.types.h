@@ -13,7 +13,7 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/call/value.h"
 
-static_assert(lrpc::detail::kStubRevision == 1, "made by the lrpc-stubgen of another version: run this version's");
+static_assert(lrpc::detail::kStubRevision == 1, "made by another version of lrpc-stubgen: generate it again");
 
 /// A small file server: the example of the LRPC paper (§3.5), grown up.
 namespace Files {

@@ -19,7 +19,7 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/call/value.h"
 
-static_assert(lrpc::detail::kStubRevision == 1, "made by the lrpc-stubgen of another version: run this version's");
+static_assert(lrpc::detail::kStubRevision == 1, "made by another version of lrpc-stubgen: generate it again");
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // of variables that are called like types
