@@ -18,7 +18,7 @@ std::string has_been_read(const FilePolicy& policy) {
   return "read the policy " + policy.path() + ": " + std::to_string(policy.rules().size()) + " rules";
 }
 
-/// A symbolic link that leads nowhere is not missing, nor is what it should lead to: somebody wants a policy to be there.
+/// A symbolic link that leads nowhere is not missing, nor is what should be behind it: somebody wants a policy there.
 bool is_missing(const std::filesystem::path& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) == 0 || errno != ENOENT) return false;
