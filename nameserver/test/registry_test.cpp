@@ -103,30 +103,38 @@ TEST_P(Registry, a_name_vanishes_when_its_process_is_killed) {
   ::waitpid(child, nullptr, 0);
 }
 
+/// A process that exports "files", and its forked child, which holds the socket as well.
+struct ServerWithChild {
+  pid_t server = -1;
+  pid_t child = -1;  ///< -1: it could not be made.
+};
+ServerWithChild server_with_child(const std::string& nameserver) {
+  ServerWithChild made;
+  int told[2];
+  if (::pipe(told) != 0) return made;
+  made.server = ::fork();
+  if (made.server == 0) {
+    TestPeer server(nameserver);
+    if (server.export_name("files") == 0) ::_exit(1);
+    const pid_t child = ::fork();
+    if (child == 0 || ::write(told[1], &child, sizeof child) == sizeof child) ::pause();
+    ::_exit(1);
+  }
+  ::close(told[1]);
+  if (::read(told[0], &made.child, sizeof made.child) != sizeof made.child) made.child = -1;
+  ::close(told[0]);
+  return made;
+}
+
 TEST_P(Registry, a_name_vanishes_with_its_process_although_a_forked_child_holds_the_socket) {
   START_NAMESERVER();
-  int grandchild_pipe[2];
-  ASSERT_EQ(::pipe(grandchild_pipe), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    TestPeer server(path());
-    if (server.export_name("files") == 0) ::_exit(1);
-    const pid_t grandchild = ::fork();
-    if (grandchild == 0) {
-      ::pause();
-      ::_exit(0);
-    }
-    const bool told = ::write(grandchild_pipe[1], &grandchild, sizeof grandchild) == sizeof grandchild;
-    ::_exit(told ? 0 : 1);
-  }
-  pid_t grandchild = 0;
-  ASSERT_EQ(::read(grandchild_pipe[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
-  ::close(grandchild_pipe[0]);
-  ::close(grandchild_pipe[1]);
+  const ServerWithChild made = server_with_child(path());
+  ASSERT_GT(made.child, 0);
+  ::kill(made.server, SIGKILL);
   TestPeer client(path());
   EXPECT_TRUE(eventually([&] { return names_seen_by(client).empty(); }));
-  ::kill(grandchild, SIGKILL);
-  ::waitpid(child, nullptr, 0);
+  ::kill(made.child, SIGKILL);
+  ::waitpid(made.server, nullptr, 0);
 }
 
 /// At the second export, ends the process that made the first.
@@ -149,24 +157,11 @@ class EndsTheFirst final : public Policy {
 TEST_P(Registry, a_server_gets_the_name_of_a_dead_process_at_once_although_a_forked_child_holds_the_socket) {
   options_.policy = std::make_shared<EndsTheFirst>();
   START_NAMESERVER();
-  int grandchild_pipe[2];
-  ASSERT_EQ(::pipe(grandchild_pipe), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    TestPeer server(path());
-    if (server.export_name("files") == 0) ::_exit(1);
-    const pid_t grandchild = ::fork();
-    const bool told = grandchild == 0 || ::write(grandchild_pipe[1], &grandchild, sizeof grandchild) > 0;
-    if (told) ::pause();
-    ::_exit(1);
-  }
-  ::close(grandchild_pipe[1]);
-  pid_t grandchild = 0;
-  ASSERT_EQ(::read(grandchild_pipe[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
-  ::close(grandchild_pipe[0]);
+  const ServerWithChild made = server_with_child(path());
+  ASSERT_GT(made.child, 0);
   TestPeer server(path());
   EXPECT_NE(server.export_name("files"), 0U);
-  ::kill(grandchild, SIGKILL);
+  ::kill(made.child, SIGKILL);
 }
 
 TEST_P(Registry, more_names_than_fit_one_message_are_listed_in_pages) {

@@ -73,13 +73,19 @@ TEST_F(TwoHosts, do_not_remember_a_host_that_is_gone_when_the_servers_of_its_bin
   }));
 }
 
+/// `options` for a host with this nameserver and the clock `now`, which forgets another host after 90 s.
+BrokerOptions by_clock(BrokerOptions options, const std::string& nameserver,
+                       const std::chrono::steady_clock::time_point& now) {
+  options.nameserver = nameserver;
+  options.forget = std::chrono::seconds(90);
+  options.now = [&now] { return now; };
+  return options;
+}
+
 TEST_F(TwoHosts, keep_the_bindings_of_a_host_that_they_did_not_hear_because_they_stood_still_themselves) {
   constexpr std::chrono::seconds kLong{100};
-  BrokerOptions options = there_options();
-  options.nameserver = there_->socket();
-  options.forget = std::chrono::seconds(90);
   auto now = std::chrono::steady_clock::now();
-  options.now = [&] { return now; };
+  BrokerOptions options = by_clock(there_options(), there_->socket(), now);
   lrpc::netpath::ServedHosts hosts(options, 1);
   ASSERT_EQ(outcome_of(hosts, Command::bind, bind_to_files()), Errc::ok);
   const std::string unnamed = lrpc::netpath::encode(lrpc::netpath::PingMessage{1, {}});
@@ -94,11 +100,8 @@ TEST_F(TwoHosts, keep_the_bindings_of_a_host_that_they_did_not_hear_because_they
 }
 
 TEST_F(TwoHosts, keep_the_bindings_of_a_host_whose_pings_are_not_served_because_its_calls_take_all_its_commands) {
-  BrokerOptions options = there_options();
-  options.nameserver = there_->socket();
-  options.forget = std::chrono::seconds(90);
   auto now = std::chrono::steady_clock::now();
-  options.now = [&] { return now; };
+  BrokerOptions options = by_clock(there_options(), there_->socket(), now);
   lrpc::netpath::ServedHosts hosts(options, 1);
   std::array<std::byte, 500> reply{};
   const auto serve = [&](Command command, const std::string& message) {
