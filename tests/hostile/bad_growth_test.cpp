@@ -201,6 +201,18 @@ TEST_F(HostileGrowth, a_client_that_takes_and_gives_back_without_end_leaves_noth
   EXPECT_EQ(client_->call(0, 0), 0);
 }
 
+TEST_F(HostileGrowth, a_client_that_gives_up_before_the_answer_was_refused_nothing) {
+  auto ends = shim::make_socket_pair();
+  ASSERT_TRUE(ends);
+  const std::string request("\1\0\0\0\0\4\0", 7);  // four A-stacks of class 0, in place 0
+  ASSERT_EQ(send(ends->first.get(), request.data(), request.size(), 0), 7);
+  ends->first.reset();
+  ASSERT_TRUE(shim::offer_on_bell(client_->bell(), shim::BellMessage::grow, ends->second.get()));
+  clerk_has_looked();
+  EXPECT_EQ(refused(), 1U) << "only the request of clerk_has_looked()";
+  EXPECT_EQ(grown(), 0U);
+}
+
 TEST_F(HostileGrowth, a_client_that_is_gone_with_regions_leaves_nothing) {
   const Holdings before = Holdings::of();
   {

@@ -124,11 +124,13 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
     watcher_.unwatch(region->line_watch);
     return Errc::invalid_argument;
   }
-  if (shim::grant_growth(answer_on, grown.count, fd->get())) return {};  // G6
+  const Status answered = shim::grant_growth(answer_on, grown.count, fd->get());  // G6
+  if (answered) return {};
   // Too many descriptors are in flight, or there is no memory. A refusal needs neither: it arrives, or the hang-up
   // does.
   shim::refuse_growth(answer_on, Errc::limit_reached);
   on_line(*binding, region);
+  if (answered.code() == Errc::peer_gone) return {};  // The client has given up: nothing was refused.
   return Errc::limit_reached;
 }
 
