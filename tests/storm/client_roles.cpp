@@ -285,7 +285,7 @@ int run_newcomer(const Orders& orders) {
   be_let_in<Client>(kSurvivorName, orders, {.survivor = true});
   if (ledger().machines.load() == 2) {
     be_let_in<Remote::Client>(over_there(kRemoteSurvivorName), orders,
-                              {.survivor = true, .remote = true, .network_ends = ledger().network_ends.load()});
+                              {.survivor = true, .remote = true, .network_ends = ledger().network_ends_over.load()});
   }
   return 0;
 }

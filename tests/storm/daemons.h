@@ -25,6 +25,7 @@ struct Daemon {
   pid_t pid = 0;                 ///< 0: it is not running.
   bool up = false;               ///< It has reported that it is ready, and nobody has ended it since.
   bool asked = false;            ///< It was asked to end, by SIGTERM.
+  bool ends_now = false;         ///< A network domain that the storm has ended, or is about to, and that is there yet.
   UniqueFd ready{};              ///< The pipe on which it reports that.
   std::uint64_t again_at = 0;    ///< ns; the next start.
   std::uint64_t ended = 0;       ///< Conductor::worked_ when the storm ended it.

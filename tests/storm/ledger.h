@@ -85,7 +85,8 @@ struct Ledger {
   std::atomic<std::uint32_t> machines;          ///< 1, or 2: there is a network.
   /// Addresses of the machines' lrpc-netd. Written before the first fork.
   std::array<std::array<char, 16>, 2> addresses;
-  std::atomic<std::uint64_t> network_ends;  ///< Ends of lrpc-netd that the storm has brought about, or is about to.
+  /// Ends of lrpc-netd that the storm has brought about, or is about to; and those of them that are over.
+  std::atomic<std::uint64_t> network_ends, network_ends_over;
   std::atomic<std::uint64_t> remote_bindings, remote_answered;  ///< That were made; answered calls over them.
   std::atomic<std::uint32_t> complained;
   std::array<Complaint, kMostComplaints> complaints;

@@ -23,8 +23,8 @@ struct Terms {
   bool sealed = false;      ///< The process is sealed.
   bool lasting = false;  ///< It lasts through many rounds: the caller closes every handle, as no rundown follows soon.
   bool remote = false;   ///< Its server is on the other machine.
-  /// Of a remote binding: Ledger::network_ends before it was made. When a network domain ends, the binding may end,
-  /// too.
+  /// Of a remote binding: Ledger::network_ends_over before it was made. The binding may end with any network domain
+  /// whose end was not over then.
   std::uint64_t network_ends = 0;
 };
 

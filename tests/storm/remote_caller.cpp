@@ -19,7 +19,7 @@ RemoteBound RemoteCaller::import(const std::string& name, const ImportOptions& o
   const bool survivor = name == kRemoteSurvivorName;
   const std::uint32_t round = ledger().round.load();
   RemoteBound bound;
-  bound.terms = {.survivor = survivor, .remote = true, .network_ends = ledger().network_ends.load()};
+  bound.terms = {.survivor = survivor, .remote = true, .network_ends = ledger().network_ends_over.load()};
   bound.terms.may_abort = !(options.call_timeout == kNoLimit);
   bound.terms.may_refuse = options.supply == AStackSupply::fail;
   auto imported = [&] {

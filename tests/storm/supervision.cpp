@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conductor.h"
@@ -81,7 +82,7 @@ void Conductor::supervise(Daemon& daemon, std::uint64_t now) {
 }
 
 void Conductor::note_end(Daemon& daemon) {
-  if (daemon.role == Role::network_domain) ledger().network_ends.fetch_add(1);
+  if (daemon.role == Role::network_domain && !std::exchange(daemon.ends_now, true)) ledger().network_ends.fetch_add(1);
   daemon.up = false;
   daemon.ended = worked_;
   ++daemon.ends;
@@ -114,6 +115,7 @@ void Conductor::disturb(Daemon& daemon, std::uint64_t now) {
 
 void Conductor::daemon_ended(Daemon& daemon, const Process& process, int status) {
   const bool was_up = std::exchange(daemon.up, false);
+  if (std::exchange(daemon.ends_now, false)) ledger().network_ends_over.fetch_add(1);
   daemon.pid = 0;
   daemon.ready.reset();
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
