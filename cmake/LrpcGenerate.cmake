@@ -1,5 +1,5 @@
 # lrpc_generate(target file.lrpc ...): the stub generator as a build step. Used by this build, and by programs that
-# found the installed package; both have the generator as lrpc::lrpc-stubgen.
+# found the installed package; both have the generator as lrpc::lrpc-stubgen, unless LRPC_STUBGEN names another file.
 #
 #   lrpc_generate(filesd files.lrpc)            # then: #include "files.server.h"
 #
@@ -20,6 +20,38 @@
 #
 # makes also <name>.x, the interface as this Sun RPC program, for rpcgen; of a single file.
 
+set(LRPC_STUBGEN "" CACHE FILEPATH "Another lrpc-stubgen to make stubs with, for example where this build's cannot run")
+set_property(GLOBAL PROPERTY LRPC_VERSION "${lrpc_VERSION}")
+
+# lrpc_find_stubgen(result): the generator, which is a target of this build, or a file that runs here and is of this
+# version.
+function(lrpc_find_stubgen result)
+  set(generator "${LRPC_STUBGEN}")
+  if(NOT generator AND TARGET lrpc::lrpc-stubgen)
+    get_target_property(imported lrpc::lrpc-stubgen IMPORTED)
+    if(NOT imported)
+      set(${result} lrpc::lrpc-stubgen PARENT_SCOPE)
+      return()
+    endif()
+    get_target_property(generator lrpc::lrpc-stubgen LOCATION)
+  endif()
+  get_property(version GLOBAL PROPERTY LRPC_VERSION)
+  get_property(checked GLOBAL PROPERTY LRPC_CHECKED_STUBGEN)
+  if(NOT generator OR NOT generator STREQUAL checked)
+    set(status "no such file")
+    if(EXISTS "${generator}")
+      execute_process(COMMAND "${generator}" --version RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said
+                      OUTPUT_STRIP_TRAILING_WHITESPACE)
+    endif()
+    if(NOT said STREQUAL "lrpc-stubgen ${version}")
+      message(FATAL_ERROR "lrpc_generate needs an lrpc-stubgen ${version} that runs on this machine; set LRPC_STUBGEN "
+                          "to its path. '${generator}' is none: ${said} (${status})")
+    endif()
+    set_property(GLOBAL PROPERTY LRPC_CHECKED_STUBGEN "${generator}")
+  endif()
+  set(${result} "${generator}" PARENT_SCOPE)
+endfunction()
+
 function(lrpc_generate target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "FUZZ" "FUZZ_IMPLEMENTATION;FUZZ_HEADER;XDR" "")
   set(files ${ARG_UNPARSED_ARGUMENTS})
@@ -39,6 +71,7 @@ function(lrpc_generate target)
   if(ARG_XDR AND count GREATER 1)
     message(FATAL_ERROR "lrpc_generate(${target}): XDR numbers one interface; name one file")
   endif()
+  lrpc_find_stubgen(generator)
   get_target_property(type ${target} TYPE)
   get_target_property(binary_dir ${target} BINARY_DIR)
   set(out "${binary_dir}/generated/${target}")
@@ -65,15 +98,12 @@ function(lrpc_generate target)
     endif()
     add_custom_command(
       OUTPUT ${headers} ${fuzzer} ${xdr}
-      COMMAND $<TARGET_FILE:lrpc::lrpc-stubgen> "${path}" --out "${out}" ${fuzz_option} ${xdr_option}
-      DEPENDS "${path}" $<TARGET_FILE:lrpc::lrpc-stubgen>
+      COMMAND "${generator}" "${path}" --out "${out}" ${fuzz_option} ${xdr_option}
+      DEPENDS "${path}" "${generator}"
       COMMENT "Generating stubs from ${name}"
       VERBATIM)
     # A target of its own, because headers of an interface library are nobody's sources.
     add_custom_target(${target}.${stem}.lrpc DEPENDS ${headers} ${xdr} SOURCES "${path}")
-    if(TARGET lrpc-stubgen)
-      add_dependencies(${target}.${stem}.lrpc lrpc-stubgen)
-    endif()
     add_dependencies(${target} ${target}.${stem}.lrpc)
     if(ARG_FUZZ)
       lrpc_add_fuzzer(${stem}_fuzz ${target} "${fuzzer}" "${out}")

@@ -5,8 +5,9 @@ include(CMakePackageConfigHelpers)
 set(LRPC_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/lrpc)
 
 install(EXPORT lrpc NAMESPACE lrpc:: FILE lrpcTargets.cmake DESTINATION ${LRPC_PACKAGE_DIR})
+install(EXPORT lrpc_programs NAMESPACE lrpc:: FILE lrpcPrograms.cmake DESTINATION ${LRPC_PACKAGE_DIR})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/lrpcConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/lrpcConfig.cmake
-  INSTALL_DESTINATION ${LRPC_PACKAGE_DIR})
+  INSTALL_DESTINATION ${LRPC_PACKAGE_DIR} PATH_VARS CMAKE_INSTALL_BINDIR)
 # Before 1.0 a minor release may break; the stubs and the libraries of one program come from one version anyway.
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/lrpcConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES

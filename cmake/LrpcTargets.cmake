@@ -81,7 +81,7 @@ function(lrpc_program target)
   endif()
   if(ARG_INSTALL)
     target_compile_definitions(${target} PRIVATE LRPC_VERSION="${PROJECT_VERSION}")
-    install(TARGETS ${target} EXPORT lrpc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS ${target} EXPORT lrpc_programs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endfunction()
 

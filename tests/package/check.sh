@@ -38,6 +38,28 @@ else
   "$work/build/hello_fuzz" --seconds 1
 fi
 
+# As for another machine's processor: the package's own programs are of no use, and LRPC_STUBGEN makes the stubs.
+mkdir "$work/host"
+mv "$work/moved/bin/lrpc-stubgen" "$work/host"
+printf '#!/bin/sh\necho "$@" >>%s/stubgen.log\nexec %s/host/lrpc-stubgen "$@"\n' "$work" "$work" >"$work/host/recorder"
+printf '#!/bin/sh\necho lrpc-stubgen 0.0.9\n' >"$work/host/older"
+chmod +x "$work/host/recorder" "$work/host/older"
+# configure_with_stubgen PATH
+configure_with_stubgen() {
+  rm -rf "$work/cross"
+  "$cmake" -S "$project" -B "$work/cross" -G "$generator" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_SYSTEM_NAME=Linux \
+    -DCMAKE_PREFIX_PATH="$work/moved" -DLRPC_STUBGEN="$1" >"$work/cross.log" 2>&1
+}
+for refused in '' "$work/host/older"; do
+  if configure_with_stubgen "$refused" || ! grep -q "set LRPC_STUBGEN" <(tr -s '\n ' ' ' <"$work/cross.log"); then
+    cat "$work/cross.log"; echo "LRPC_STUBGEN='$refused' was not refused"; exit 1
+  fi
+done
+configure_with_stubgen "$work/host/recorder" || { cat "$work/cross.log"; exit 1; }
+"$cmake" --build "$work/cross" --target hello_interface.hello.lrpc
+grep -q 'hello.lrpc --out' "$work/stubgen.log" || { echo "LRPC_STUBGEN did not make the stubs"; exit 1; }
+mv "$work/host/lrpc-stubgen" "$work/moved/bin"
+
 # The README's: each block goes into the file that the line before it begins with, and that which runs them into `run`.
 mkdir "$work/readme"
 awk -v to="$work/readme/" '
