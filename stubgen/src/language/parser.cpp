@@ -13,6 +13,9 @@
 namespace lrpc::stubgen {
 namespace {
 
+constexpr std::string_view kClauses =
+    "known here: '-> (...)' first, then 'raises (...)', 'may_block', 'astacks N' and 'astack_size N'";
+
 class Parser : private TypeParser {
  public:
   using TypeParser::TypeParser;
@@ -54,7 +57,12 @@ class Parser : private TypeParser {
   void head(ast::Interface& interface) {
     interface.name.at = current_.at;
     interface.name = name("the interface");
-    if (!take_word("version")) fail("expected 'version' after the interface's name", "write it as 'version 1.0'");
+    if (!take_word("version")) {
+      const bool qualified = at(TokenKind::colon) || at(TokenKind::dot) || at(TokenKind::minus);
+      fail("expected 'version' after the interface's name",
+           qualified ? "the name is one word; for a C++ namespace there is 'option namespace = \"a::b\";'"
+                     : "write it as 'version 1.0'");
+    }
     interface.major = number();
     expect(TokenKind::dot, "between the version's two numbers", "write it as 'version 1.0'");
     interface.minor = number();
@@ -121,7 +129,7 @@ class Parser : private TypeParser {
     }
     clauses(result);
     result.one_way = one_way;
-    expect_semicolon("the procedure");
+    expect_semicolon("the procedure", at(TokenKind::arrow) ? kClauses : "");
     return result;
   }
 
@@ -177,7 +185,8 @@ class Parser : private TypeParser {
     }
     result.name = name(results ? "the result" : "the parameter");
     expect(TokenKind::colon,
-           results ? "between the result's name and its type" : "between the parameter's name and its type");
+           results ? "between the result's name and its type" : "between the parameter's name and its type",
+           "write 'name: type'");
     result.type = type();
     while (at(TokenKind::identifier)) {
       const Location where = current_.at;
@@ -187,7 +196,8 @@ class Parser : private TypeParser {
         result.closes = where;
       } else {
         fail(fmt::format("{} means nothing behind a parameter", describe(current_)),
-             "known here: 'uninterpreted' and 'closes'; a ',' separates parameters");
+             at_word("range") ? std::string(kNameTheRange)
+                              : "known here: 'uninterpreted' and 'closes'; a ',' separates parameters");
       }
     }
     return result;
@@ -200,7 +210,7 @@ class Parser : private TypeParser {
     };
     while (at(TokenKind::identifier)) {
       if (clause("raises", !procedure.raises.empty())) {
-        expect(TokenKind::open_paren, "before the errors that the procedure raises");
+        expect(TokenKind::open_paren, "before the errors that the procedure raises", "write 'raises (Name, Name)'");
         constexpr std::string_view kWhere = "after the errors, which commas separate";
         bool semicolons = false;
         do {
@@ -217,7 +227,7 @@ class Parser : private TypeParser {
         return;  // the ';' is missing: the caller says so
       } else {
         fail(fmt::format("{} means nothing behind a procedure", describe(current_)),
-             "known here: '-> (...)' first, then 'raises (...)', 'may_block', 'astacks N' and 'astack_size N'");
+             at_word("oneway") ? "write 'oneway procedure Name(...);'" : std::string(kClauses));
       }
     }
   }

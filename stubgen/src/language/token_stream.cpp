@@ -49,10 +49,12 @@ Token TokenStream::expect(TokenKind kind, std::string_view where, std::string hi
   return take();
 }
 
-void TokenStream::expect_semicolon(std::string_view after) {
+void TokenStream::expect_semicolon(std::string_view after, std::string_view hint) {
   if (take_if(TokenKind::semicolon)) return;
-  if (!reported())
+  if (!reported()) {
     diagnostics_.error(previous_end_, fmt::format("expected ';' after {}, found {}", after, describe(current_)));
+    if (!hint.empty()) diagnostics_.note(previous_end_, std::string(hint));
+  }
   recover();
 }
 

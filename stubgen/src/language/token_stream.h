@@ -34,7 +34,7 @@ class TokenStream {
   Token expect(TokenKind kind, std::string_view where, std::string hint = {});
   /// Takes a ';', or reports at the end of the declaration or field that it is missing, and recovers: what was read is
   /// whole, and counts, so that its uses are not reported as well.
-  void expect_semicolon(std::string_view after);
+  void expect_semicolon(std::string_view after, std::string_view hint = {});
   /// Whether another item of a list in parentheses comes: takes the ',' before it. Also takes a ';' in its place, or
   /// before the list's end, and reports the first one as "expected ')' `where`". `semicolons`: whether one was
   /// reported; begins as false.

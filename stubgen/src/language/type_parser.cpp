@@ -80,9 +80,9 @@ ast::Record TypeParser::record(Doc doc, bool is_error) {
 
 ast::Field TypeParser::field() {
   ast::Field result{.doc = std::exchange(current_.doc, {}), .name = name("the field")};
-  expect(TokenKind::colon, "between the field's name and its type");
+  expect(TokenKind::colon, "between the field's name and its type", "write 'name: type'");
   result.type = type();
-  expect_semicolon("the field");
+  expect_semicolon("the field", at_word("range") ? kNameTheRange : "");
   return result;
 }
 

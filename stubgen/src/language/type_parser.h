@@ -14,6 +14,9 @@ class TypeParser : protected TokenStream {
   using TokenStream::TokenStream;
 
  protected:
+  static constexpr std::string_view kNameTheRange =
+      "give the range a name, with 'type Name = type range a .. b;', and write that here";
+
   ast::Enum enumeration(Doc doc);
   ast::Alias alias(Doc doc);
   ast::Record record(Doc doc, bool is_error);

@@ -3,11 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace lrpc::stubgen {
+namespace {
+
+constexpr std::array<std::string_view, 8> kNumbersOfC = {"char", "double", "float",  "int",
+                                                         "long", "short",  "signed", "unsigned"};
+
+}  // namespace
+
 TypeTable::TypeTable(Interface& interface, Diagnostics& diagnostics)
     : interface_(interface), diagnostics_(diagnostics) {
   for (const bool is_signed : {true, false}) {
@@ -175,7 +184,7 @@ Type* TypeTable::named(const ast::TypeRef& ref) {
     if (type == nullptr) {
       diagnostics_.error(ref.name.at, fmt::format("there is no type '{}'", name));
       diagnostics_.note(ref.name.at,
-                        name == "int" || name == "float" || name == "double" || name == "char"
+                        std::ranges::find(kNumbersOfC, name) != kNumbersOfC.end() || name.ends_with("_t")
                             ? "types say their size: int8 .. int64, uint8 .. uint64, float32, float64, byte"
                             : "declare it with 'type', 'enum', 'record' or 'handle' in this interface");
     } else if (ref.bound) {
@@ -194,6 +203,10 @@ Type* TypeTable::named(const ast::TypeRef& ref) {
   if (ref.bound->value < Integer(1) || ref.bound->value > Integer(limit)) {
     diagnostics_.error(ref.bound->at,
                        fmt::format("the bound of {} is from 1 to {}, not {}", name, limit, ref.bound->value.text()));
+    if (name == "string" && ref.bound->value > Integer(limit)) {
+      diagnostics_.note(ref.bound->at,
+                        fmt::format("a parameter or result bytes<N> holds up to {}", limits::kMaxTailSize));
+    }
     return nullptr;
   }
   std::string spelled = fmt::format("{}<{}>", name, ref.bound->value.text());
