@@ -78,7 +78,9 @@ TEST_P(StartedCalls, become_ready_without_being_finished) {
   EXPECT_TRUE(eventually([&] { return sum.ready(); }));
   EXPECT_EQ(sum.finish().value(), 3);
   EXPECT_TRUE(sum.ready());
-  EXPECT_EQ(sum.finish().code(), Errc::invalid_argument) << "once only";
+  const auto again = sum.finish();
+  EXPECT_EQ(again.code(), Errc::invalid_argument) << "once only";
+  EXPECT_EQ(again.error().message(), "invalid argument: this call has been finished, or moved from");
 }
 
 TEST_P(StartedCalls, can_be_waited_for_a_while_and_go_on) {

@@ -16,8 +16,8 @@ using shim::LinkageRecord;
 using Clock = std::chrono::steady_clock;
 
 lrpc::detail::Failure PendingCall::why_not_started() const noexcept {
-  // A call that was moved from has no text.
-  if (binding_ != nullptr || error_ == Errc::invalid_argument || called_ == CallWord()) return error_;
+  if (error_ == Errc::invalid_argument) return refused(error_, "this call has been finished, or moved from");
+  if (binding_ != nullptr || called_ == CallWord()) return error_;
   return refused(error_, reinterpret_cast<const char*>(called_.bits()));  // NOLINT: address_of() has put it there
 }
 
