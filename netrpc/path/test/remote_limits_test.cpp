@@ -128,8 +128,7 @@ TEST_F(TwoHosts, show_procedures_the_host_and_never_the_network_domain) {
   EXPECT_EQ(chatty.principal->host, kHere);
   EXPECT_EQ(chatty.principal->authentication, lrpc::HostAuthentication::key);
   EXPECT_EQ(chatty.principal->key, "lab");
-  EXPECT_EQ(chatty.caller.pid, 0);
-  EXPECT_EQ(chatty.caller.uid, static_cast<uid_t>(-1));
+  EXPECT_TRUE(chatty.caller == lrpc::kNobodyHere);
   lock.unlock();
   ASSERT_TRUE(local->Noted());
   lock.lock();

@@ -72,6 +72,8 @@ struct Credentials {
   pid_t pid = 0;  ///< 0: of another pid namespace, and without a number in this one.
   uid_t uid = 0;
   gid_t gid = 0;
+
+  friend bool operator==(const Credentials&, const Credentials&) = default;
 };
 
 /// How much is known of a client's supplementary groups.
