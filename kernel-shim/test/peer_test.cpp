@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "soft_limit.h"
@@ -23,6 +24,16 @@ TEST(Peer, credentials_are_the_kernels) {
   EXPECT_EQ(peer->pid, ::getpid());
   EXPECT_EQ(peer->uid, ::getuid());
   EXPECT_EQ(peer->gid, ::getgid());
+}
+
+TEST(Peer, a_descriptor_that_is_no_socket_is_said_to_be_none) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const auto early = ask_for_senders(ends[0]);
+  EXPECT_EQ(early.code(), Errc::system_error);
+  EXPECT_EQ(early.error().text.find("the descriptor is no end of a socket pair"), 0U) << early.error().text;
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 TEST(Peer, a_pidfd_becomes_readable_when_the_process_exits) {

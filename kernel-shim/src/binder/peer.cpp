@@ -63,7 +63,8 @@ Failed Failed::because_of(const Error& error, std::string_view here) {
 
 Result<int> ask_for_senders(int socket) {
   const int on = 1;
-  if (::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return system_error("SO_PASSCRED", errno);
+  if (::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+    return system_error("the descriptor is no end of a socket pair: SO_PASSCRED", errno);
   // For this look, the lock is taken under which senders decide (until Linux 6.16): what came before is in the queue.
   (void)::recv(socket, nullptr, 0, MSG_PEEK | MSG_DONTWAIT);
   int early = 0;
