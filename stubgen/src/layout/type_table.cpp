@@ -64,7 +64,9 @@ Type& TypeTable::declare(const ast::Name& name, TypeKind kind, const Doc& doc) {
 // --- Declarations ----------------------------------------------------------------------------------------------------
 
 void TypeTable::define(Type& type, const ast::Enum& declaration) {
+  // Of a wrong integer only that is reported, not each value that some other one could not hold.
   type.integer = {false, 8};
+  bool integer_known = false;
   if (!declaration.underlying) {
     diagnostics_.error(type.at, fmt::format("the enum '{}' does not say what integer it is", type.name));
     diagnostics_.note(type.at, fmt::format("write 'enum {} : uint8 {{ ... }}'", type.name));
@@ -75,6 +77,7 @@ void TypeTable::define(Type& type, const ast::Enum& declaration) {
     diagnostics_.note(declaration.underlying->at, "an enum is one of int8 .. int64 or uint8 .. uint64");
   } else {
     type.integer = underlying->integer;
+    integer_known = true;
   }
   if (declaration.enumerators.empty() && !declaration.incomplete) {
     diagnostics_.error(type.at, fmt::format("the enum '{}' has no values", type.name));
@@ -99,7 +102,7 @@ void TypeTable::define(Type& type, const ast::Enum& declaration) {
     const Integer value = enumerator.value ? enumerator.value->value : *next;
     next = value.next();
     if (next == value) next.reset();
-    if (value < type.integer.lowest() || value > type.integer.highest()) {
+    if (integer_known && (value < type.integer.lowest() || value > type.integer.highest())) {
       diagnostics_.error(at, fmt::format("{} is no value of the enum's type, which goes from {} to {}", value.text(),
                                          type.integer.lowest().text(), type.integer.highest().text()));
     } else if (const auto [first, fresh] = by_value.try_emplace(value, &enumerator); !fresh) {
