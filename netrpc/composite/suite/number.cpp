@@ -34,7 +34,9 @@ class Number final : public MicroProtocol {
     [[nodiscard]] static bool busy() noexcept { return false; }
   };
 
+  /// Another handler may have deleted `item` already: then no message with the next number would be sent.
   void number(const ItemRef& item) noexcept {
+    if (!item->in_bag()) return;
     Count* const count = peers_.find_or_make(Peer::of(parts_.host(), *item));
     if (count == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     while (count->stream == 0) count->stream = static_cast<std::uint32_t>(parts_.host().random());

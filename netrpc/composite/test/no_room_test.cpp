@@ -108,6 +108,26 @@ TEST(CompositeWithoutRoom, fifo_waits_until_a_message_that_found_none_comes_agai
   }
 }
 
+TEST(CompositeWithoutRoom, number_counts_no_message_that_is_deleted_at_its_insertion) {
+  for (const std::size_t threads : kThreads) {
+    for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
+      const auto parts = [](std::size_t /*host*/) {
+        MicroKind censor = kind_of("CENSOR", kInsertion, [](MicroParts& made) {
+          made.handle(kMessageInsertedIntoBag, [bag = &made.bag()](const ItemRef& item) {
+            if (item->message.size() == 1) bag->erase(item);
+          });
+        });
+        return std::vector<Part>{part(number_kind()), part(fifo_kind()), part(std::move(censor))};
+      };
+      Two two(parts, Repeating::options(seed), threads);
+      for (const char* text : {"first", "-", "second"}) EXPECT_EQ(two.push(text), Errc::ok);
+      two.run();
+      EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"first", "second"}))
+          << "seed " << seed << ", " << threads << " threads";
+    }
+  }
+}
+
 TEST(CompositeWithoutRoom, ack_acknowledges_no_message_that_found_none) {
   for (const std::size_t threads : kThreads) {
     for (std::uint64_t seed = 1; seed <= kOrders; ++seed) {
