@@ -44,7 +44,9 @@ class GroupRpc final : public MicroProtocol {
     type_.set(*item, CallType::reply);
     call_.set(*item, call_(*item->answers()));
     parts_.bag().insert(item);
-    if (item->outcome() == Errc::message_too_long) tell_lost(*item);
+    if (item->outcome() == Errc::message_too_long) tell_lost(*item, true);
+    // In push style the protocol above hears of this, and may push again.
+    if (item->outcome() == Errc::limit_reached && parts_.style() == CallStyle::call) tell_lost(*item, false);
   }
 
   void request(const Entering& entering) noexcept {
@@ -77,14 +79,15 @@ class GroupRpc final : public MicroProtocol {
     return item->outcome();
   }
 
-  // ---- what is too long for the layer below: a reply, or what ACK sends again when a link has shrunk ----
+  // ---- a reply that cannot be sent, and what ACK sends again and a link that has shrunk does not carry ----
 
-  void tell_lost(const Item& reply) noexcept {
+  /// `counted`: the word has a number, and ACK sends it again. Otherwise it needs no room, and is sent once.
+  void tell_lost(const Item& reply, bool counted) noexcept {
     const ItemRef word = parts_.bag().new_item(reply.session(), Direction::down, Message(parts_.host().pool()));
     if (!word) return;
     type_.set(*word, CallType::lost);
     call_.set(*word, call_(reply));
-    MicroParts::mark_entered(word);
+    if (counted) MicroParts::mark_entered(word);
     parts_.bag().insert(word);
   }
 

@@ -248,30 +248,47 @@ TEST(CompositeWithoutRoom, atomic_keeps_no_place_for_a_request_that_is_gone) {
   }
 }
 
-/// Replies that one host does not acknowledge. Its share of 32 is 14: it leaves as many free, and an eighth besides.
-TEST(CompositeWithoutRoom, ack_keeps_as_many_replies_to_a_host_as_its_share_of_four_times_the_memory) {
-  const std::string text(1'000, 'x');
+/// A server has 20 requests to answer. Its ACK has room for 14 replies, the client's share of 32: it leaves as many free,
+/// and an eighth besides.
+struct ManyReplies {
+  ManyReplies() {
+    one.servers[1]->keeps = true;
+    for (GroupOutcome& call : calls) {
+      one.call(text, call, 10s);
+      one.run(1ms);  // the request is acknowledged
+    }
+    EXPECT_EQ(one.servers[1]->kept.size(), calls.size());
+    EXPECT_EQ(one.layers[1]->events().timers(), 0U);
+  }
+  const std::string text = std::string(1'000, 'x');
   BufferPool pool;
   const std::string memory = std::to_string(8 * Message::copy_of(pool, std::as_bytes(std::span(text))).footprint());
-  Several one(1, [&] {
-    return std::vector<Part>{part(grpc_kind()),   part(sync_kind()),   part(one_accept_kind()),
-                             part(number_kind()), part(unique_kind()), part(ack_kind(), {{"memory", memory}})};
-  });
-  one.servers[1]->keeps = true;
-  std::vector<GroupOutcome> calls(20);
-  for (GroupOutcome& call : calls) {
-    one.call(text, call, 10s);
-    one.run(1ms);  // the request is acknowledged
-  }
-  ASSERT_EQ(one.servers[1]->kept.size(), calls.size());
-  ASSERT_EQ(one.layers[1]->events().timers(), 0U);
-  one.net.world.set_links({.loss = 1});
-  one.answer(1);
-  EXPECT_EQ(one.layers[1]->events().timers(), 14U) << "replies that are kept, to be sent again";
-  one.net.world.set_links({});
-  one.run(20s);
-  EXPECT_EQ(std::ranges::count(calls, Errc::ok, &GroupOutcome::outcome), 14);
-  EXPECT_EQ(one.layers[1]->events().timers(), 0U);
+  Several one{1, [this] {
+                return std::vector<Part>{part(grpc_kind()),       part(sync_kind()),
+                                         part(one_accept_kind()), part(number_kind()),
+                                         part(unique_kind()),     part(ack_kind(), {{"memory", memory}})};
+              }};
+  std::vector<GroupOutcome> calls{20};
+};
+
+TEST(CompositeWithoutRoom, ack_keeps_as_many_replies_to_a_host_as_its_share_of_four_times_the_memory) {
+  ManyReplies many;
+  many.one.net.world.set_links({.loss = 1});
+  many.one.answer(1);
+  EXPECT_EQ(many.one.layers[1]->events().timers(), 14U) << "replies that are kept, to be sent again";
+  many.one.net.world.set_links({});
+  many.one.run(20s);
+  EXPECT_EQ(std::ranges::count(many.calls, Errc::ok, &GroupOutcome::outcome), 14);
+  EXPECT_EQ(many.one.layers[1]->events().timers(), 0U);
+}
+
+TEST(CompositeWithoutRoom, the_caller_is_told_at_once_that_the_reply_is_lost) {
+  ManyReplies many;
+  many.one.answer(1);
+  many.one.run(1s);
+  EXPECT_EQ(std::ranges::count(many.calls, Errc::ok, &GroupOutcome::outcome), 14);
+  EXPECT_EQ(std::ranges::count(many.calls, Errc::call_lost, &GroupOutcome::outcome), 6);
+  EXPECT_EQ(many.one.servers[1]->executed.size(), many.calls.size());
 }
 
 }  // namespace
