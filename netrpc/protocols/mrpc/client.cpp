@@ -196,7 +196,7 @@ void ClientPeer::on_fragment(ClientChannel& channel, const Header& header, Messa
   }
   channel.silence.ends(now, mrpc_.settings().give_up);
   channel.tries = 0;
-  channel.due = std::min(channel.transaction->deadline, now + round_trip(channel).timeout());
+  arm(channel, now, now + round_trip(channel).timeout());  // the next probe of a slow server may be far off
   const bool last = header.mask == 1U << (header.fragments - 1);
   if (last || (header.bits & kPleaseAck) != 0)  // the ones before it should be here
     acknowledge_reply(channel, channel.reply.fragments(), channel.reply.mask());

@@ -1,4 +1,5 @@
-// Calls that wait for a channel or for the peer's life: each of them ends, whatever happens to the peer meanwhile.
+// Calls that wait for a channel, for the peer's life or for a fragment: each of them ends, whatever happens to the peer
+// meanwhile.
 #include "netrpc/protocols/mrpc/test/mrpc_fixture.h"
 
 namespace lrpc::netrpc::mrpc {
@@ -191,6 +192,25 @@ TEST_F(MrpcWaitingTest, a_host_that_this_one_had_no_memory_to_ask_is_not_said_to
   tap[0]->judge = nullptr;
   std::string reply;
   EXPECT_EQ(call("x", reply), Errc::ok);
+}
+
+TEST_F(MrpcWaitingTest, the_last_fragment_of_a_slow_servers_reply_is_asked_for_long_before_the_next_probe) {
+  warm_up();
+  server->slow = true;
+  TestCall one;
+  start(one, "slow");
+  net.world.run_for(3s);  // the client probes twice a second by now
+  tap[0]->sent.clear();
+  ASSERT_TRUE(net.world.run_until([&] { return !tap[0]->sent.empty(); }, 1s));
+  net.world.run_for(1ms);  // the last probe has been answered
+  lose(1, 1, [](const Header& header) { return is_reply(header) && header.mask == 8; });
+  {
+    const Shepherd inside(net[1].monitor());
+    server->pending.front()->reply(net.message(1, pattern(5000)));
+  }
+  net.world.run_for(20ms);
+  EXPECT_EQ(one.outcome, Errc::ok);
+  EXPECT_EQ(one.reply, pattern(5000));
 }
 
 TEST_F(MrpcWaitingTest, who_lets_the_last_session_go_when_its_timeout_passes_does_not_pull_the_peer_away) {
