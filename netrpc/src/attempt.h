@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "lrpc/detail/shim/result.h"
+
 namespace lrpc::netrpc {
 
 /// Whether there was memory for `work`, which throws nothing but std::bad_alloc.
@@ -13,6 +15,16 @@ bool attempt(const Work& work) noexcept {
     return true;
   } catch (const std::bad_alloc&) {
     return false;
+  }
+}
+
+/// What `work` returns, a Result or a Status; without memory for it, limit_reached. It throws as above.
+template <class Work>
+[[nodiscard]] auto or_limit_reached(const Work& work) noexcept -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return Errc::limit_reached;
   }
 }
 

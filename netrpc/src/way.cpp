@@ -21,8 +21,7 @@ void Way::hear(Session& session) noexcept {
 }
 
 Errc Way::open(Protocol& below, const ParticipantSet& to) noexcept {
-  Result<SessionRef> opened = Errc::limit_reached;  // unless there is memory
-  attempt([&] { opened = below.open(owner_.protocol(), by_host(to)); });
+  Result<SessionRef> opened = or_limit_reached([&] { return below.open(owner_.protocol(), by_host(to)); });
   if (!opened) return opened.code();
   take(std::move(*opened));
   return Errc::ok;

@@ -92,14 +92,13 @@ Errc Peer::send(Message message) noexcept {
 
 Status Peer::open_lower() noexcept {
   if (lower_) return {};
-  Status outcome = Errc::limit_reached;  // unless there is memory
-  attempt([&] {
+  return or_limit_reached([this]() -> Status {
     auto opened = below_.open(self_, {protocol_numbers::kAuth, {.host = self_.host().address()}, {.host = host_}});
-    outcome = opened ? Status() : Status(opened.error());
-    if (opened) lower_ = std::move(*opened);
+    if (!opened) return opened.error();
+    lower_ = std::move(*opened);
+    place_ = Place::sought;
+    return {};
   });
-  if (lower_) place_ = Place::sought;
-  return outcome;
 }
 
 /// A fresh packet of the peer has come through `lower`: if peers may be anywhere, the peer is there. An attacker who

@@ -58,8 +58,7 @@ void ChannelPool::call(Message&& request, Transaction& transaction, Duration tim
 ChannelPool::Slot* ChannelPool::take_slot(Errc& outcome) noexcept {
   if (free_ == nullptr) [[unlikely]] {
     if (slots_.size() == limit_) return nullptr;
-    Errc opened = Errc::limit_reached;  // unless there is memory
-    attempt([&] { opened = open_channel().code(); });
+    const Errc opened = or_limit_reached([this] { return open_channel(); }).code();
     if (opened != Errc::ok) {
       // Calls can wait for the channels that are open; without any, the call fails.
       if (slots_.empty()) outcome = opened;

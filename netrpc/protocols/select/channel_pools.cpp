@@ -13,9 +13,7 @@ ChannelPools::ChannelPools(Protocol& high, Protocol& below, ProtocolNumber numbe
 Result<ChannelPool*> ChannelPools::to(HostAddress host, std::uint16_t port) noexcept {
   const HostKey key{high_.host().hash_seed(), host, port};
   if (auto* const known = pools_.resolve(key)) return known->get();
-  Result<ChannelPool*> made = Errc::limit_reached;  // unless there is memory
-  attempt([&] { made = make(key); });
-  return made;
+  return or_limit_reached([&] { return make(key); });
 }
 
 Result<ChannelPool*> ChannelPools::make(const HostKey& key) {
