@@ -135,6 +135,28 @@ TEST(NoMemoryForNumbers, of_closed_channels_ends_no_program) {
   pair.expect_ok("next");
 }
 
+TEST(NoMemoryForLives, of_a_host_that_has_rebooted_fails_its_calls_and_executes_no_late_packet) {
+  ChannelPair pair;
+  pair.expect_ok("warm");
+  pair.server->at_once = false;
+  TestCall call;
+  pair.call(call, "once");
+  const PacketWire::Packet request = pair.wire.packets.front();
+  pair.wire.deliver_all();
+  const auto hears_another_life = [&pair](std::size_t at) {
+    Host& host = pair.wire[at].host;
+    const HostAddress other = PacketWire::address(1 - at);
+    without_memory(host, [&] { host.peers().heard(other, host.peers().boot_id(other) + 1); });
+  };
+  hears_another_life(0);
+  EXPECT_EQ(call.completions, 1);
+  EXPECT_EQ(call.outcome, Errc::call_failed);
+  hears_another_life(1);
+  pair.wire.deliver(request);
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.executions("once"), 1U);
+}
+
 TEST(NoMemoryForTurns, of_requests_that_wait_for_room_lets_them_wait_on) {
   paired::PairedPair pair({.memory = BufferPool::kSizes[1]});
   pair.server->at_once = false;

@@ -208,18 +208,15 @@ void ClientChannel::cancel(Transaction& transaction) noexcept {
   if (state_ == State::querying) state_ = State::idle;  // nothing has been sent
 }
 
-void ClientChannel::peer_known() noexcept {
-  if (state_ != State::querying) return;
+void ClientChannel::follow_life() noexcept {
+  // The user of a call that has just failed on another channel may have begun one here, which is for the new life.
+  if (!outdated()) return;
+  if (state_ != State::querying) return finish(Errc::call_failed, {});
   sent_ = channels().host().now();
   silence_.begins(sent_);
   again_ = 0;
   Message request = std::move(request_);  // start() puts a share of it there
   start(std::move(request));
-}
-
-void ClientChannel::peer_rebooted() noexcept {
-  // The user of a call that has just failed on another channel may have begun one here, which is for the new life.
-  if (life_ != peer_.boot_id && (state_ == State::waiting || state_ == State::executing)) finish(Errc::call_failed, {});
 }
 
 void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept {
@@ -233,7 +230,7 @@ void ClientChannel::pop(const ChannelHeader& header, Message&& message) noexcept
   if (header.flags == flags::kBootAnswer) {
     // This host may have learnt the life elsewhere meanwhile (AUTH's handshake, another channel's open). Then heard()
     // changes nothing and notifies no channel, so the call goes on from here.
-    if (state_ == State::querying && protocol.heard(peer_, header.boot_id)) peer_known();
+    if (state_ == State::querying && protocol.heard(peer_, header.boot_id)) follow_life();
     return;
   }
   if (state_ == State::querying) return;  // there is no request yet that this could answer

@@ -44,6 +44,7 @@ ChannelPeer::ChannelPeer(SessionRef session, const ChannelOptions& options)
     : lower(std::move(session)),
       host(peer_host(*lower, lower->participants())),
       round_trip(options.initial_timeout, options.minimum_timeout, options.longest_pause()) {
+  ended.reserve(1);  // learn() always has room for the last one
   ask_sizes(options);
 }
 
@@ -250,9 +251,10 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
   peer.answers_questions = false;
   ++learning_;
   if (before != 0) {
-    // If another protocol has reported the life, the list may be full: forget the oldest life, whose packets are the
-    // least likely to come.
-    if (peer.ended.size() == ChannelPeer::kMostEnded) {
+    // If another protocol has reported the life, the list may be full; or there is no memory for a longer one. Forget
+    // the oldest life, whose packets are the least likely to come.
+    if (peer.ended.size() == ChannelPeer::kMostEnded ||
+        !attempt([&peer] { peer.ended.reserve(peer.ended.size() + 1); })) {
       forget_life(peer, peer.ended.front().boot_id);
       peer.ended.erase(peer.ended.begin());
     }
@@ -260,24 +262,25 @@ void ChannelProtocol::learn(ChannelPeer& peer, BootId boot_id) noexcept {
     peer.other_way = {};
     while (!peer.servers.empty()) drop(*peer.servers.back());
   }
-  // Collected first: transactions that complete may open, close and call.
-  std::vector<SessionRef> concerned(peer.clients.begin(), peer.clients.end());
-  for (const SessionRef& channel : concerned) {
-    auto& client = static_cast<ClientChannel&>(*channel);
-    before == 0 ? client.peer_known() : client.peer_rebooted();
+  // One at a time: transactions that complete may open, close and call.
+  for (;;) {
+    const auto client = std::ranges::find_if(peer.clients, &ClientChannel::outdated);
+    if (client == peer.clients.end()) break;
+    const SessionRef keep(*client);
+    (*client)->follow_life();
   }
-  concerned.clear();
   --learning_;
 }
 
 void ChannelProtocol::host_rebooted(HostAddress rebooted, BootId now) noexcept {
-  std::vector<ChannelPeer*> concerned;
-  peers_.for_each([&](const Session*, std::unique_ptr<ChannelPeer>& peer) {
-    if (peer->host == rebooted) concerned.push_back(peer.get());
-  });
-  ++learning_;
-  for (ChannelPeer* const peer : concerned) learn(*peer, now);
-  --learning_;
+  // One at a time: learn() may make peers.
+  for (ChannelPeer* outdated = nullptr;; outdated = nullptr) {
+    peers_.for_each([&](const Session*, const std::unique_ptr<ChannelPeer>& peer) {
+      if (peer->host == rebooted && peer->boot_id != now && !peer->has_ended(now)) outdated = peer.get();
+    });
+    if (outdated == nullptr) return;
+    learn(*outdated, now);
+  }
 }
 
 Errc ChannelProtocol::control(control::Request& request) noexcept {

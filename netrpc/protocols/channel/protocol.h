@@ -115,10 +115,12 @@ class ClientChannel final : public Session {
   /// A packet for this channel has arrived from the server; `message` is its data without padding.
   void pop(const ChannelHeader& header, Message&& message) noexcept;
 
-  /// The peer's life has become known.
-  void peer_known() noexcept;
-  /// The peer has begun another life.
-  void peer_rebooted() noexcept;
+  /// Its call waits for the peer's life, or was sent to another life of the peer.
+  [[nodiscard]] bool outdated() const noexcept {
+    return state_ == State::querying || (state_ != State::idle && life_ != peer_.boot_id);
+  }
+  /// The peer's life has become known. A call that waits for that goes on; one that was sent to another life has failed.
+  void follow_life() noexcept;
 
   std::size_t place = 0;  ///< Index in the peer's `clients`.
 
