@@ -84,10 +84,12 @@ class ReliableDatagram final : public Protocol {
   [[nodiscard]] Key key(HostAddress to, ProtocolNumber protocol) const noexcept {
     return {to, protocol, host().hash_seed()};
   }
-  /// Empty: the message was taken. Otherwise it was dropped.
-  [[nodiscard]] static Errc unwrap(Message& reply) noexcept { return reply.empty() ? Errc::ok : Errc::bad_procedure; }
-  /// False: nobody takes the message, and it is unchanged.
-  [[nodiscard]] bool deliver(Session& lower, Message& message) noexcept;
+  /// Empty: the message was taken. Otherwise it was dropped, by a host that has no room if there are two bytes.
+  [[nodiscard]] static Errc unwrap(Message& reply) noexcept {
+    return reply.empty() ? Errc::ok : reply.size() == 2 ? Errc::limit_reached : Errc::bad_procedure;
+  }
+  /// Errors: bad_procedure (nobody takes the message), limit_reached; then it is unchanged.
+  [[nodiscard]] Errc deliver(Session& lower, Message& message) noexcept;
   void keep_sweeping() noexcept {
     if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
   }
@@ -168,42 +170,43 @@ void ReliableDatagram::open_disable(Protocol& high, const ParticipantSet& partic
 
 void ReliableDatagram::call_demux(Session& lower, Message request) noexcept {
   const SessionRef keep(&lower);
-  if (deliver(lower, request)) return lower.reply(Message(host().pool()));
-  // Its first byte tells the sender: a new message might find no memory, and an empty reply means "taken".
-  request.truncate(1);
+  const Errc outcome = deliver(lower, request);
+  if (outcome == Errc::ok) return lower.reply(Message(host().pool()));
+  // Its first bytes tell the sender: a new message might find no memory, and an empty reply means "taken".
+  request.truncate(outcome == Errc::limit_reached ? 2 : 1);
   request.fit();
   lower.reply(std::move(request));
 }
 
-bool ReliableDatagram::deliver(Session& lower, Message& message) noexcept {
+Errc ReliableDatagram::deliver(Session& lower, Message& message) noexcept {
   std::array<std::byte, kHeader> number;
-  if (message.copy_to(number) != kHeader) return dropped(counted.malformed, false);
+  if (message.copy_to(number) != kHeader) return dropped(counted.malformed, Errc::bad_procedure);
   // All hosts whose address is unknown would share one session. It may be known by now, although it was not when the
   // channel began.
   const HostAddress from = peer_host(lower, lower.participants());
-  if (!from.known()) return dropped(counted.refused, false);
+  if (!from.known()) return dropped(counted.refused, Errc::bad_procedure);
   const Key whole = key(from, WireReader(number.data()).get<ProtocolNumber>());
   SessionRef session;
   if (SessionRef* const known = sessions_.resolve(whole)) {
     session = *known;
   } else {
     Protocol** const high = enabled_.resolve(whole.protocol);
-    if (high == nullptr) return dropped(counted.no_session, false);
-    if (sessions_.size() >= options_.sessions) return dropped(counted.refused, false);
+    if (high == nullptr) return dropped(counted.no_session, Errc::bad_procedure);
+    if (sessions_.size() >= options_.sessions) return dropped(counted.refused, Errc::limit_reached);
     const ParticipantSet participants = between(whole.protocol, whole.host);
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
     session = SessionRef(new DatagramSession(*this, **high, participants));
     sessions_.bind(whole, session);
     keep_sweeping();
-    if ((*high)->open_done(*session, participants) != Errc::ok) {
+    if (const Errc answer = (*high)->open_done(*session, participants); answer != Errc::ok) {
       sessions_.unbind(whole);
-      return dropped(counted.refused, false);
+      return dropped(counted.refused, answer);
     }
   }
   ++counted.received;
   (void)message.pop(kHeader, number.data());
   static_cast<DatagramSession&>(*session).pop(std::move(message));
-  return true;
+  return Errc::ok;
 }
 
 void ReliableDatagram::sweep() noexcept {

@@ -15,8 +15,8 @@ struct ReliableDatagramOptions {
   std::size_t queue = 64;       ///< Messages to one host that wait for a channel; push() then answers limit_reached.
   std::size_t sessions = 4096;  ///< When there are this many, peers can make no more.
   Duration idle = std::chrono::seconds(30);  ///< Unused sessions and channels are dropped after that time.
-  /// Called when a message to `to` was not delivered, or when that is not known (call_failed). Inside the monitor. May
-  /// be empty.
+  /// Called when a message to `to` was not delivered (bad_procedure: nobody there takes it; limit_reached: that host or
+  /// this one has no room), or when that is not known (call_failed). Inside the monitor. May be empty.
   std::function<void(HostAddress to, ProtocolNumber protocol, Errc why)> failed;
 };
 

@@ -108,6 +108,26 @@ TEST(ReliableDatagramTest, the_sender_is_told_of_what_was_not_delivered) {
   EXPECT_EQ(net.failures, std::vector<Errc>{Errc::bad_procedure});
 }
 
+TEST(ReliableDatagramTest, a_host_that_has_as_many_sessions_as_it_may_is_not_said_to_serve_nobody) {
+  DatagramHosts net({.sessions = 1, .failed = {}});
+  net.enable();
+  {
+    const Shepherd inside(net[1].monitor());
+    EXPECT_TRUE(net.datagrams[1]->open_enable(*net.sinks[1], SimHosts::anyone(241)));
+  }
+  net.open();
+  EXPECT_EQ(net.push("taken"), Errc::ok);
+  net.world.run_for(1ms);
+  EXPECT_TRUE(net.failures.empty());
+  {
+    const Shepherd inside(net[0].monitor());
+    net.session = *net.datagrams[0]->open(*net.sinks[0], net.to(1, 241));
+  }
+  EXPECT_EQ(net.push("no room"), Errc::ok);
+  net.world.run_for(1ms);
+  EXPECT_EQ(net.failures, std::vector<Errc>{Errc::limit_reached});
+}
+
 TEST(ReliableDatagramTest, a_full_queue_and_a_message_that_is_too_long_are_refused) {
   DatagramHosts net({.channels = 2, .queue = 3, .failed = {}});
   net.enable();
