@@ -1,6 +1,18 @@
-// A server without a name, from outside: when it cannot serve over a socket, and when it is moved.
+// A server without a name, from outside: when it cannot serve over a socket, when it is moved, and whom it takes a
+// client for.
 #include <gtest/gtest.h>
+#include <linux/sched.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +22,7 @@
 #include "eventually.h"
 #include "lrpc/detail/server/server.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 #include "soft_limit.h"
 
 namespace lrpc::server {
@@ -33,6 +46,37 @@ class PrivateServer : public testing::Test {
     auto answer = shim::receive_message(end.get(), testing_lrpc::kPatience);
     if (!answer || !*answer || !std::holds_alternative<shim::Bound>((*answer)->body)) return std::nullopt;
     return std::move(**answer);
+  }
+
+  /// A pair that a process has made which has ended since; its number.
+  static pid_t make_in_ended_process(Ends& pair) {
+    const Ends carried = ends();
+    std::byte any{};
+    std::array<int, 2> both{};
+    const pid_t maker = ::fork();
+    if (maker == 0) {
+      const bool made = ::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, both.data()) == 0;
+      ::_exit(made && shim::send_packet(carried.second.get(), {&any, 1}, both) == 1 ? 0 : 1);
+    }
+    EXPECT_EQ(::waitpid(maker, nullptr, 0), maker);
+    EXPECT_EQ(shim::receive_packet(carried.first.get(), {&any, 1}, both), 1);
+    pair = {UniqueFd(both[0]), UniqueFd(both[1])};
+    return maker;
+  }
+  /// Sends a request to import over `end`, in a new process with that number, which the caller must reap. Negative: it
+  /// cannot have the number.
+  static pid_t ask_as(pid_t number, const UniqueFd& end) {
+    const auto bytes =
+        shim::encode({1, shim::ImportRequest{{}, shim::OwnedInterfaceId::of(kPdl.interface)}, {}, {}}).value();
+    clone_args wanted{};
+    wanted.exit_signal = SIGCHLD;
+    wanted.set_tid = reinterpret_cast<std::uintptr_t>(&number);
+    wanted.set_tid_size = 1;
+    const long made = ::syscall(SYS_clone3, &wanted, sizeof wanted);
+    if (made != 0) return static_cast<pid_t>(made);
+    (void)::syscall(SYS_sendto, end.get(), bytes.data(), bytes.size(), 0, nullptr, 0);
+    ::syscall(SYS_exit_group, 0);
+    return 0;
   }
 
   static constexpr AStackClass kClass{64, 0, 1};
@@ -68,6 +112,34 @@ TEST_F(PrivateServer, that_is_moved_goes_on_serving_its_clients) {
   EXPECT_TRUE(bound_after) << "over the socket that the first one was given";
   EXPECT_EQ(moved.statistics().bindings, 2U);
   EXPECT_TRUE(serve_over(moved, std::move(second.first)));
+}
+
+TEST_F(PrivateServer, does_not_give_the_groups_of_a_process_that_has_ended_to_another_one_with_its_number) {
+  Ends pair;
+  const pid_t maker = make_in_ended_process(pair);
+  constexpr int kPeersPidfd = 77;  // SO_PEERPIDFD
+  int pidfd = -1;
+  socklen_t size = sizeof pidfd;
+  if (::getsockopt(pair.first.get(), SOL_SOCKET, kPeersPidfd, &pidfd, &size) != 0 && errno == ENOPROTOOPT)
+    GTEST_SKIP() << "before Linux 6.5 it cannot be told that the maker of a pair has ended";
+  const UniqueFd told(pidfd);
+  std::atomic<pid_t> asked{0};
+  std::atomic<GroupsKnown> known{GroupsKnown::all};
+  ExportOptions options;
+  options.authorise = [&](const ClientCredentials& client) -> Status {
+    asked = client.pid;
+    known = client.groups_known;
+    return {};
+  };
+  Server server;
+  ASSERT_TRUE(server.serve_over(std::move(pair.first), kPdl, {}, &implementation_, options));
+  const pid_t client = ask_as(maker, pair.second);
+  if (client < 0) GTEST_SKIP() << "this process cannot give a child that number";
+  const auto answer = shim::receive_message(pair.second.get(), testing_lrpc::kPatience);
+  ASSERT_EQ(::waitpid(client, nullptr, 0), client);
+  ASSERT_TRUE(answer && *answer);
+  EXPECT_EQ(asked, maker);
+  EXPECT_EQ(known, GroupsKnown::none);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "peers.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "loop/no_memory.h"
 #include "lrpc/detail/shim/printable.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::nameserver {
 
@@ -238,10 +238,7 @@ void Peers::log_refusal(const shim::Credentials& peer, const Error& why) {
   log_about(peer, LogLevel::info, describe_peer(peer) + " was refused: " + sanitized(why.message()));
 }
 
-bool has_ended(const Connection& server) noexcept {
-  pollfd ended{server.pidfd.get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) == 1;
-}
+bool has_ended(const Connection& server) noexcept { return shim::has_ended(server.pidfd.get()); }
 
 std::string sanitized(std::string_view text) { return shim::printable(text, shim::kMaxReasonLength); }
 
