@@ -2,6 +2,7 @@
 #include "lrpc/detail/server/callback_port.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 #include "soft_limit.h"
 
 namespace lrpc::server {
@@ -59,7 +61,8 @@ class CallbackPortTest : public testing::Test {
   }
   Errc bind(Errc outcome) { return bind_at(port_, outcome).code(); }
 
-  CallbackPort port_{::getpid(), true};
+  const UniqueFd self_ = shim::pidfd_of(::getpid());
+  CallbackPort port_{::getpid(), self_.get(), true};
   UniqueFd clients_;
 };
 
@@ -95,13 +98,27 @@ TEST_F(CallbackPortTest, of_a_binding_that_has_ended_hangs_up_and_says_that_the_
 }
 
 TEST_F(CallbackPortTest, of_a_client_without_a_process_number_here_never_uses_the_offer_and_hangs_up) {
-  CallbackPort port(0, true);
+  CallbackPort port(0, -1, true);
   const UniqueFd clients = offer_to(port);
   const auto refused = bind_at(port, Errc::ok);
   EXPECT_EQ(refused.code(), Errc::not_permitted);
   EXPECT_NE(refused.error().text.find("has no process number"), std::string::npos) << refused.error().text;
   EXPECT_TRUE(shim::hung_up(clients.get()));
   EXPECT_EQ(bind_at(port, Errc::ok).code(), Errc::not_supported) << "nothing is offered any more";
+}
+
+/// This process is the one that has the client's number by now, and answers.
+TEST_F(CallbackPortTest, of_a_client_that_has_ended_takes_no_answer_of_another_process_with_its_number) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  const UniqueFd ended = shim::pidfd_of(child);
+  ASSERT_TRUE(ended);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  CallbackPort port(::getpid(), ended.get(), true);
+  const UniqueFd clients = offer_to(port);
+  EXPECT_EQ(bind_at(port, Errc::ok).code(), Errc::binding_revoked);
+  EXPECT_FALSE(port.keeps_stub());
+  EXPECT_TRUE(shim::hung_up(clients.get()));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ ServedBinding::ServedBinding(ServedParts parts)
       bell_(std::move(parts_.bell), shim::PeerSocket::Made::here, stranger()),
       astacks_(parts_.region.layout().astack_count()),
       handles_(parts_.handles),
-      callback_port_(parts_.client.pid, parts_.interface->pdl->callback != nullptr) {
+      callback_port_(parts_.client.pid, client_pidfd(), parts_.interface->pdl->callback != nullptr) {
   for (std::uint32_t i = 0; i < astacks_.size(); ++i) equip(astacks_[i], parts_.region.astack(i));
 }
 

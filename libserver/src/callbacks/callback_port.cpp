@@ -16,7 +16,7 @@ CallbackPort::Attempt::Attempt(CallbackPort& wanted, std::chrono::milliseconds p
   if (!port.bound_.wait_until(lock, until, [&] { return !port.binding_ || port.closed_; })) {
     why_not = Error{Errc::timed_out, "the client has not answered another thread yet"};
   } else if (port.closed_) {
-    why_not = Error{Errc::binding_revoked, "the client has gone, or has let go of the binding"};
+    why_not = Error{Errc::binding_revoked, kGone};
   } else if (port.kept_.good(false)) {
     stub = port.kept_.stub;
   } else if (port.offered_) {

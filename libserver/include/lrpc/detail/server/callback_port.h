@@ -14,6 +14,7 @@
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/stub_access.h"
 #include "lrpc/detail/shim/system/fd.h"
+#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::server {
 
@@ -22,8 +23,9 @@ namespace lrpc::server {
 /// client.
 class CallbackPort {
  public:
-  /// `client`: the process of the binding; 0: it has no pid here. `declared`: whether the interface has a callback.
-  CallbackPort(pid_t client, bool declared) noexcept : client_(client), declared_(declared) {}
+  /// `client`: the process of the binding; 0: it has no pid here. `pidfd`: its descriptor, which stays the caller's.
+  /// `declared`: whether the interface has a callback.
+  CallbackPort(pid_t client, int pidfd, bool declared) noexcept : client_(client), pidfd_(pidfd), declared_(declared) {}
   CallbackPort(const CallbackPort&) = delete;
   CallbackPort& operator=(const CallbackPort&) = delete;
 
@@ -45,6 +47,8 @@ class CallbackPort {
     auto stub = std::make_shared<Stub>(*std::move(made));
     // Only the client itself may serve the callback: another process would take our requests for the server's own wish.
     if (((*stub).*kBinding)().server().pid != client_) return attempt.failed(Error{Errc::not_permitted, kNotTheClient});
+    // Last: if the client lives now, no other process has had its number.
+    if (shim::has_ended(pidfd_)) return attempt.failed(Error{Errc::binding_revoked, kGone});
     if (Status kept = attempt.keep({stub, &alive<Stub, kBinding>, &revoke<Stub, kBinding>}); !kept) return kept.error();
     return stub;
   }
@@ -63,6 +67,7 @@ class CallbackPort {
  private:
   /// The timeout of import_over() if the options set none.
   static constexpr std::chrono::milliseconds kUsualPatience{10'000};
+  static constexpr const char* kGone = "the client has gone, or has let go of the binding";
   static constexpr const char* kNotTheClient =
       "another process than the binding's client serves the callback (or lrpcd, which has said who the client is, runs "
       "in a process namespace below this server's)";
@@ -104,6 +109,7 @@ class CallbackPort {
   };
 
   const pid_t client_;
+  const int pidfd_;
   const bool declared_;
   std::mutex mutex_;
   std::condition_variable bound_;
