@@ -20,7 +20,7 @@
 
 namespace lrpc::sealed {
 
-Status Supervisor::seize() noexcept {
+Status Supervisor::seize() {
   // Only system calls that the filter refuses stop the program; the trap and those that it allows run at full speed.
   constexpr long kOptions = PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXEC;
   if (ptrace(PTRACE_SEIZE, pid_, nullptr, kOptions) == 0) return {};

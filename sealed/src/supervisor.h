@@ -18,7 +18,7 @@ class Supervisor {
 
   /// Traces the child, which waits for its inheritance before it installs the filter. If this process dies, the kernel
   /// kills the child.
-  Status seize() noexcept;
+  Status seize();
   /// Waits until the program runs (true) or has ended before that (false).
   [[nodiscard]] bool wait_for_start() noexcept;
   /// Waits until the program has ended. Returns its status as waitpid(2) gives it.

@@ -33,16 +33,32 @@ TEST(ClientWithoutMemory, ends_a_call_or_a_binding_and_lives) {
   fail_each_of(client, 200, 300, 60);  // work of ended bindings is kept for a second
 }
 
+lrpc::Status sealed_program_starts(const World& world) {
+  const auto started = lrpc::SealedDomain::start({LRPC_TEST_SEALED, "status", "0"},
+                                                 {.name = "memory", .nameserver = world.nameserver()});
+  return started ? lrpc::Status() : lrpc::Status(started.error());
+}
+
 TEST(ClientWithoutMemory, starts_no_sealed_program_and_lives) {
   const World world;
   const Process server = world.start_server({"memory"});
-  const auto first = lrpc::SealedDomain::start({LRPC_TEST_SEALED, "status", "0"},
-                                               {.name = "memory", .nameserver = world.nameserver()});
-  if (first.code() == lrpc::Errc::not_supported) GTEST_SKIP() << first.error().message();
-  ASSERT_TRUE(first) << first.error().message();
+  const auto starts = sealed_program_starts(world);
+  if (starts.code() == lrpc::Errc::not_supported) GTEST_SKIP() << starts.error().message();
+  ASSERT_TRUE(starts) << starts.error().message();
   FaultyProcess client({LRPC_RESTLESS_CLIENT, world.nameserver(), LRPC_TEST_SEALED});
   client.fail_only_in("lrpc-sealed");  // not in the main thread: libseccomp, which it calls, corrupts the heap
   fail_each_of(client, 3, 12, 15);
+}
+
+TEST(ClientWithoutMemory, that_may_not_trace_a_sealed_program_starts_none_and_lives) {
+  const World world;
+  const Process server = world.start_server({"memory"});
+  const auto starts = sealed_program_starts(world);
+  if (starts.code() == lrpc::Errc::not_supported) GTEST_SKIP() << starts.error().message();
+  ASSERT_TRUE(starts) << starts.error().message();
+  FaultyProcess client({LRPC_RESTLESS_CLIENT, world.nameserver(), LRPC_TEST_SEALED, "untraced"});
+  client.fail_only_in("lrpc-sealed");  // as above
+  fail_each_of(client, 3, 12, 1'000);  // all: only one of them is for the error
 }
 
 }  // namespace

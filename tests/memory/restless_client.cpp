@@ -1,9 +1,11 @@
 // A client that does all that a client can do, whenever the test wants it: lrpc-restless-client NAMESERVER. Or one that
-// starts a sealed program: lrpc-restless-client NAMESERVER PROGRAM. Each step may fail, by an error or by
-// std::bad_alloc. It counts its lives where the test reads them (allocation_faults.h).
+// starts a sealed program: lrpc-restless-client NAMESERVER PROGRAM [untraced]; untraced: it may not trace it. Each step
+// may fail, by an error or by std::bad_alloc. It counts its lives where the test reads them (allocation_faults.h).
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include "conformance.client.h"
 #include "lrpc/sealed.h"
 #include "own_faults.h"
+#include "refused_calls.h"
 
 namespace {
 
@@ -97,11 +100,11 @@ void live(const std::string& nameserver) {
   be_called_back(nameserver);
 }
 
-void seal(const std::string& nameserver, const std::string& program) {
+void seal(const std::string& nameserver, const std::string& program, bool traced) {
   attempt([&] {
     auto domain =
         lrpc::SealedDomain::start({program, "exchange", "memory"}, {.name = "memory", .nameserver = nameserver});
-    return domain && domain->wait() == 0;
+    return traced ? domain && domain->wait() == 0 : domain.code() == lrpc::Errc::not_supported;
   });
 }
 
@@ -110,14 +113,16 @@ void seal(const std::string& nameserver, const std::string& program) {
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   AllocationFaults* const faults = map_own_faults();
-  if (argc < 2 || argc > 3 || faults == nullptr) return 64;
+  if (argc < 2 || argc > 4 || faults == nullptr) return 64;
   const std::string nameserver = argv[1];
+  const bool traced = argc != 4;
+  if (!traced && !refuse_calls(SYS_ptrace, EPERM)) return 77;
   std::puts("ready");
   std::fflush(stdout);
   for (;;) {
     while (faults->lives.load() >= faults->wanted.load()) std::this_thread::sleep_for(100us);
     all_well = true;
-    argc == 2 ? live(nameserver) : seal(nameserver, argv[2]);
+    argc == 2 ? live(nameserver) : seal(nameserver, argv[2], traced);
     if (all_well) faults->good.fetch_add(1);
     faults->lives.fetch_add(1);
   }
