@@ -5,7 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
+
 #include "lrpc/detail/shim/binder/binder_protocol.h"
+#include "lrpc/detail/shim/binder/packet.h"
 #include "soft_limit.h"
 
 namespace lrpc::shim {
@@ -34,6 +38,32 @@ TEST(Peer, a_descriptor_that_is_no_socket_is_said_to_be_none) {
   EXPECT_EQ(early.error().text.find("the descriptor is no end of a socket pair"), 0U) << early.error().text;
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+/// A set-user-ID program, or a daemon that acts for one of its users.
+TEST(Peer, is_told_with_its_messages_by_the_user_and_group_that_it_acts_as) {
+  auto pair = make_socket_pair();
+  ASSERT_TRUE(pair && ask_for_senders(pair->first.get()));
+  constexpr uid_t kUser = 54'321;
+  constexpr gid_t kGroup = 54'322;
+  const auto bytes = encode({1, ListRequest{}, {}, {}}).value();
+  const int end = pair->second.get();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setegid(kGroup) != 0 || ::seteuid(kUser) != 0) ::_exit(77);
+    ::_exit(send_packet(end, bytes) >= 0 && send_packet(end, bytes, {&end, 1}) >= 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "needs CAP_SETUID and CAP_SETGID";
+  for (const std::size_t descriptors : {0U, 1U}) {
+    const auto message = receive_message(pair->first.get(), std::chrono::milliseconds(0));
+    ASSERT_TRUE(message && *message && (*message)->sender);
+    EXPECT_EQ((*message)->fds.size(), descriptors);
+    EXPECT_EQ((*message)->sender->pid, child);
+    EXPECT_EQ((*message)->sender->uid, kUser);
+    EXPECT_EQ((*message)->sender->gid, kGroup);
+  }
 }
 
 TEST(Peer, a_pidfd_becomes_readable_when_the_process_exits) {

@@ -67,17 +67,17 @@ inline std::optional<Credentials> credentials_in(msghdr& header) noexcept {
   return std::nullopt;
 }
 
-/// Attaches copies of `fds`, if there are any. `buffer` must live as long as the header, be aligned as cmsghdr, and
-/// have CMSG_SPACE(fds.size_bytes()) bytes.
-inline void attach(msghdr& header, std::span<char> buffer, std::span<const int> fds) noexcept {
-  if (fds.empty()) return;
+/// Attaches `what` behind what is attached already, unless it is empty. `buffer` must live as long as the header, be
+/// aligned as cmsghdr, be zero, and have CMSG_SPACE(its size) bytes for each that is attached.
+inline void attach(msghdr& header, std::span<char> buffer, int type, std::span<const std::byte> what) noexcept {
+  if (what.empty()) return;
+  auto* const one = reinterpret_cast<cmsghdr*>(buffer.data() + header.msg_controllen);
   header.msg_control = buffer.data();
-  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(rights), fds.data(), fds.size_bytes());
+  header.msg_controllen += CMSG_SPACE(what.size());
+  one->cmsg_level = SOL_SOCKET;
+  one->cmsg_type = type;
+  one->cmsg_len = CMSG_LEN(what.size());
+  std::memcpy(CMSG_DATA(one), what.data(), what.size());
 }
 
 }  // namespace lrpc::shim

@@ -1,6 +1,7 @@
 #include "lrpc/detail/shim/binder/packet.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,9 +17,13 @@ ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<cons
     return -1;
   }
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};  // NOLINT: sendmsg(2) only reads
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostPacketFds * sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostPacketFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred))] = {};
   msghdr header = header_of(data);
-  attach(header, control, fds);
+  attach(header, control, SCM_RIGHTS, std::as_bytes(fds));
+  // Unless it is told otherwise, the kernel names the real user and group.
+  const ucred acting{::getpid(), ::geteuid(), ::getegid()};
+  if (acting.uid != ::getuid() || acting.gid != ::getgid())
+    attach(header, control, SCM_CREDENTIALS, std::as_bytes(std::span(&acting, 1)));
   ssize_t sent = 0;
   do {
     sent = ::sendmsg(socket, &header, flags | MSG_NOSIGNAL);

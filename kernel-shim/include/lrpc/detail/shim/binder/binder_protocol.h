@@ -66,8 +66,8 @@ enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap =
   return "?";
 }
 
-/// A process's identity, as the kernel reports it. In the nameserver's messages `pid` is the number that the nameserver
-/// sees: number_of_introduced().
+/// A process's identity, as the kernel reports it: its effective user and group. In the nameserver's messages `pid` is
+/// the number that the nameserver sees: number_of_introduced().
 struct Credentials {
   pid_t pid = 0;  ///< 0: of another pid namespace, and without a number in this one.
   uid_t uid = 0;

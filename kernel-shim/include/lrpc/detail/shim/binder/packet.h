@@ -13,7 +13,8 @@ namespace lrpc::shim {
 inline constexpr std::size_t kMostPacketFds = 253;
 
 /// Sends `bytes` with copies of `fds`. As sendmsg(2): the bytes sent, or -1 and errno (EINVAL for more than
-/// kMostPacketFds). A signal does not interrupt it, and it raises no SIGPIPE. Async-signal-safe.
+/// kMostPacketFds). A receiver that asks for the sender (SO_PASSCRED) is told the effective user and group of this
+/// thread, as with SO_PEERCRED. A signal does not interrupt it, and it raises no SIGPIPE. Async-signal-safe.
 ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<const int> fds = {},
                     int flags = 0) noexcept;
 /// Receives a packet and up to `fds.size()` descriptors, which are close-on-exec and the caller's; -1 for each that did
