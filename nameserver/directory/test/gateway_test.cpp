@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "etcd/base64.h"
 #include "etcd/etcd.h"
 #include "etcd/published_name.h"
@@ -88,6 +90,16 @@ TEST(HostileGateway, a_watch_ends_with_a_line_that_is_too_long_or_makes_no_sense
   EXPECT_EQ(watched("x\n"), Errc::bad_message);
   EXPECT_EQ(watched("{\"result\":{\"canceled\":true}}\n"), Errc::remote_unavailable);
   EXPECT_EQ(watched("{\"result\":{}}\n\n{\"result\":{\"events\":[{\"kv\":{\"key\":\"YQ==\"}}]}}\n"), Errc::ok);
+}
+
+TEST(HostileGateway, a_watch_for_which_there_is_no_memory_throws_and_does_not_say_that_the_answer_is_too_long) {
+  const Gateway gateway([&](const Gateway::Request&) {
+    return Gateway::kThenNothing + std::string("HTTP/1.1 200 x\r\n\r\n{\"result\":{}}\n");
+  });
+  Etcd etcd(options_of({gateway.url()}));
+  const std::atomic<bool> stop = false;
+  const auto without_memory = [](const Changes&) -> bool { throw std::bad_alloc(); };
+  EXPECT_THROW((void)etcd.watch("/lrpc/", 1, milliseconds(60'000), without_memory, stop), std::bad_alloc);
 }
 
 TEST(HostileGateway, a_watch_ends_when_it_is_told_to_stop) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include "lookup/resolver.h"
@@ -99,22 +100,33 @@ Error too_long(const Http::Request& request) {
   return {Errc::limit_reached, request.url + ": the answer is longer than " + std::to_string(request.most) + " bytes"};
 }
 
-/// What libcurl calls for each part of an answer.
+/// What libcurl calls for each part of an answer. An exception must not pass its C frames: see perform().
 template <class Answer>
 std::size_t take_part(char* bytes, std::size_t, std::size_t count, void* into) {
   auto& answer = *static_cast<Answer*>(into);
   try {
     if (answer.takes({bytes, count})) return count;
-  } catch (...) {  // no memory: an exception must not pass libcurl's C frames
-    answer.over = true;
+  } catch (...) {
+    answer.thrown = std::current_exception();
   }
   return 0;
+}
+
+/// Performs the request that has been prepared, whose answer goes to `answer`.
+template <class Answer>
+CURLcode perform(CURL* handle, Answer& answer) {
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &take_part<Answer>);
+  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &answer);
+  const CURLcode code = curl_easy_perform(handle);
+  if (answer.thrown) std::rethrow_exception(answer.thrown);
+  return code;
 }
 
 struct Whole {
   std::size_t most = 0;
   std::string body{};
   bool over = false;
+  std::exception_ptr thrown{};
 
   bool takes(std::string_view part) {
     over = part.size() > most - body.size();
@@ -130,6 +142,7 @@ struct Lines {
   std::string rest{};  ///< The beginning of a line that has not ended yet.
   bool over = false;
   bool enough = false;
+  std::exception_ptr thrown{};
 
   /// `seen`: so many bytes of `rest` have no end of a line.
   bool pass_on(std::size_t seen) {
@@ -161,9 +174,7 @@ Result<HttpReply> Http::post(const Request& request) {
   CURL* const handle = easy_->handle;
   if (auto ready = prepare(handle, easy_->error.data(), easy_->tls, request, headers); !ready) return ready.error();
   Whole whole{.most = request.most};
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &take_part<Whole>);
-  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &whole);
-  const CURLcode code = curl_easy_perform(handle);
+  const CURLcode code = perform(handle, whole);
   if (whole.over) return too_long(request);
   if (code != CURLE_OK) return unreachable(request, code, easy_->error.data());
   HttpReply reply{0, std::move(whole.body)};
@@ -177,14 +188,12 @@ Result<long> Http::stream(const Request& request, const std::function<bool(std::
   CURL* const handle = easy_->handle;
   if (auto ready = prepare(handle, easy_->error.data(), easy_->tls, request, headers); !ready) return ready.error();
   Lines lines{.on_line = &on_line, .stop = &stop, .most = request.most};
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &take_part<Lines>);
-  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &lines);
   curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, &Lines::progress);
   curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &lines);
   // Close the connection with the stream: the next request must not wait for the rest of it.
   curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
-  const CURLcode code = curl_easy_perform(handle);
+  const CURLcode code = perform(handle, lines);
   if (lines.over) return too_long(request);
   long status = 0;
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);

@@ -55,7 +55,7 @@ class Http {
   /// Passes each line of the answer as it comes to `on_line`. Blocks until that returns false, `stop` is true (noticed
   /// within about a second), the timeout is over (no error: the wait is over), or the answer ends. Returns the HTTP
   /// status, 0 if it was stopped before there was one. The lines of an answer whose status is not 200 are passed on as
-  /// well. Errors: as post().
+  /// well. Throws what `on_line` throws. Errors: as post().
   Result<long> stream(const Request& request, const std::function<bool(std::string_view line)>& on_line,
                       const std::atomic<bool>& stop);
 
