@@ -2,6 +2,7 @@
 // client for.
 #include <gtest/gtest.h>
 #include <linux/sched.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,9 +16,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "eventually.h"
 #include "lrpc/detail/server/server.h"
@@ -63,21 +66,37 @@ class PrivateServer : public testing::Test {
     pair = {UniqueFd(both[0]), UniqueFd(both[1])};
     return maker;
   }
-  /// Sends a request to import over `end`, in a new process with that number, which the caller must reap. Negative: it
-  /// cannot have the number.
-  static pid_t ask_as(pid_t number, const UniqueFd& end) {
-    const auto bytes =
-        shim::encode({1, shim::ImportRequest{{}, shim::OwnedInterfaceId::of(kPdl.interface)}, {}, {}}).value();
+  /// A new process with that number, in which `act` makes bare system calls, and which the caller must reap. Negative:
+  /// it cannot have the number.
+  template <class Act>
+  static pid_t fork_as(pid_t number, const Act& act) {
     clone_args wanted{};
     wanted.exit_signal = SIGCHLD;
     wanted.set_tid = reinterpret_cast<std::uintptr_t>(&number);
     wanted.set_tid_size = 1;
     const long made = ::syscall(SYS_clone3, &wanted, sizeof wanted);
     if (made != 0) return static_cast<pid_t>(made);
-    (void)::syscall(SYS_sendto, end.get(), bytes.data(), bytes.size(), 0, nullptr, 0);
+    act();
     ::syscall(SYS_exit_group, 0);
     return 0;
   }
+  static void ask(const UniqueFd& end, std::span<const std::byte> request) {
+    (void)::syscall(SYS_sendto, end.get(), request.data(), request.size(), 0, nullptr, 0);
+  }
+  static std::vector<std::byte> import_request() {
+    return shim::encode({1, shim::ImportRequest{{}, shim::OwnedInterfaceId::of(kPdl.interface)}, {}, {}}).value();
+  }
+  /// Whether the kernel tells by whom a pair was made, or a message sent, when that process has ended.
+  static bool tells_of_ended(const UniqueFd& end) {
+    constexpr int kPeersPidfd = 77;  // SO_PEERPIDFD
+    int pidfd = -1;
+    socklen_t size = sizeof pidfd;
+    const bool tells = ::getsockopt(end.get(), SOL_SOCKET, kPeersPidfd, &pidfd, &size) == 0 || errno != ENOPROTOOPT;
+    const UniqueFd told(pidfd);
+    return tells;
+  }
+  static constexpr const char* kBeforeLinux65 = "before Linux 6.5 the kernel does not tell";
+  static constexpr const char* kNoNumber = "this process cannot give a child the number of another";
 
   static constexpr AStackClass kClass{64, 0, 1};
   static constexpr Pdl kPdl{.interface = {.name = "Empty"}, .classes = {&kClass, 1}, .procedures = {}, .text = {}};
@@ -117,12 +136,8 @@ TEST_F(PrivateServer, that_is_moved_goes_on_serving_its_clients) {
 TEST_F(PrivateServer, does_not_give_the_groups_of_a_process_that_has_ended_to_another_one_with_its_number) {
   Ends pair;
   const pid_t maker = make_in_ended_process(pair);
-  constexpr int kPeersPidfd = 77;  // SO_PEERPIDFD
-  int pidfd = -1;
-  socklen_t size = sizeof pidfd;
-  if (::getsockopt(pair.first.get(), SOL_SOCKET, kPeersPidfd, &pidfd, &size) != 0 && errno == ENOPROTOOPT)
-    GTEST_SKIP() << "before Linux 6.5 it cannot be told that the maker of a pair has ended";
-  const UniqueFd told(pidfd);
+  if (!tells_of_ended(pair.first)) GTEST_SKIP() << kBeforeLinux65;
+  const auto request = import_request();
   std::atomic<pid_t> asked{0};
   std::atomic<GroupsKnown> known{GroupsKnown::all};
   ExportOptions options;
@@ -133,13 +148,40 @@ TEST_F(PrivateServer, does_not_give_the_groups_of_a_process_that_has_ended_to_an
   };
   Server server;
   ASSERT_TRUE(server.serve_over(std::move(pair.first), kPdl, {}, &implementation_, options));
-  const pid_t client = ask_as(maker, pair.second);
-  if (client < 0) GTEST_SKIP() << "this process cannot give a child that number";
+  const pid_t client = fork_as(maker, [&] { ask(pair.second, request); });
+  if (client < 0) GTEST_SKIP() << kNoNumber;
   const auto answer = shim::receive_message(pair.second.get(), testing_lrpc::kPatience);
   ASSERT_EQ(::waitpid(client, nullptr, 0), client);
   ASSERT_TRUE(answer && *answer);
   EXPECT_EQ(asked, maker);
   EXPECT_EQ(known, GroupsKnown::none);
+}
+
+TEST_F(PrivateServer, does_not_take_a_process_for_a_client_that_has_ended_and_had_its_number) {
+  Ends pair = ends();
+  ASSERT_TRUE(shim::ask_for_senders(pair.first.get()));
+  if (!tells_of_ended(pair.first)) GTEST_SKIP() << kBeforeLinux65;
+  const auto request = import_request();
+  const pid_t client = ::fork();
+  if (client == 0) {
+    ask(pair.second, request);
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(client, nullptr, 0), client);
+  const pid_t other = fork_as(client, [] {
+    ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+  });
+  if (other < 0) GTEST_SKIP() << kNoNumber;
+  Server server;
+  ASSERT_TRUE(serve_over(server, std::move(pair.first)));
+  const auto answer = shim::receive_message(pair.second.get(), testing_lrpc::kPatience);
+  ::kill(other, SIGKILL);
+  ASSERT_EQ(::waitpid(other, nullptr, 0), other);
+  ASSERT_TRUE(answer && *answer);
+  const auto* const failed = std::get_if<shim::Failed>(&(*answer)->body);
+  ASSERT_NE(failed, nullptr) << "it is bound as the other process";
+  EXPECT_EQ(failed->code, Errc::peer_gone) << failed->text;
 }
 
 }  // namespace

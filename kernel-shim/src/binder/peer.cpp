@@ -5,11 +5,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 
+#include "control_message.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/identifier.h"
 #include "lrpc/detail/shim/system/pidfd.h"
@@ -17,8 +19,11 @@
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS 59  // Linux 4.13
 #endif
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76  // Linux 6.5; Debian 12's headers are older
+#endif
 #ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77  // Linux 6.5; Debian 12's headers are older
+#define SO_PEERPIDFD 77  // the same
 #endif
 
 namespace lrpc::shim {
@@ -138,6 +143,31 @@ Result<UniqueFd> open_pidfd(pid_t pid) {
 Result<UniqueFd> pidfd_of_sender(const Credentials& sender) {
   if (sender.pid == 0) return UniqueFd();
   return open_pidfd(sender.pid);
+}
+
+NextSender next_sender(int socket) {
+  const auto pass_pidfd = [socket](int on) {
+    return ::setsockopt(socket, SOL_SOCKET, SO_PASSPIDFD, &on, sizeof on) == 0;
+  };
+  NextSender next;
+  // Descriptors that come with the message would be received, too.
+  if (const Peeked now = peek(socket, {}, MSG_DONTWAIT, true); now.size < 0 || now.laden || !pass_pidfd(1)) return next;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int))> control{};
+  iovec nothing{};
+  msghdr header = header_of(nothing, control);
+  const ssize_t size = ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  (void)pass_pidfd(0);
+  if (size < 0) return next;
+  for_each_descriptor(header, [&](int number, bool sent) {
+    UniqueFd fd(number);
+    if (!sent) {
+      next.pidfd = std::move(fd);
+    } else {  // another holder of this end has received the message, and this is the next one
+      close_aside(std::move(fd), stranger_at(socket));
+    }
+  });
+  next.who = credentials_in(header);
+  return next;
 }
 
 bool hung_up(int socket) noexcept {

@@ -35,6 +35,17 @@ shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender)
   return shim::ClientCredentials::of(sender, same ? shim::peer_groups(socket) : std::nullopt);
 }
 
+/// The client's pidfd: that of the process that has sent the request, if the kernel has told (`told`). By its number,
+/// another process could be found that has the number since then.
+Result<UniqueFd> pidfd_of_client(shim::NextSender told, const shim::Credentials& client) {
+  if (client.pid == 0 || !told.who) return shim::pidfd_of_sender(client);
+  const bool same = told.who->pid == client.pid && told.who->uid == client.uid && told.who->gid == client.gid;
+  // If it lives now, no other process has had its number.
+  if (same && told.pidfd && !shim::has_ended(told.pidfd.get())) return std::move(told.pidfd);
+  if (auto by_number = shim::pidfd_of_sender(client); !by_number) return by_number;  // a descriptor lacks, for example
+  return Error{Errc::peer_gone, "the client's process is no more"};
+}
+
 /// Whether the next message may have been sent before the kernel was asked for credentials. `left`: the bytes that may.
 bool next_is_early(int socket, int& left) noexcept {
   if (left == 0) return false;
@@ -85,6 +96,7 @@ Status PrivateSockets::serve_over(shim::PeerSocket socket, std::shared_ptr<Serve
 
 void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept try {
   const bool early = next_is_early(socket->fd.get(), socket->early);
+  shim::NextSender told = shim::next_sender(socket->fd.get());
   auto received = shim::receive_message(socket->fd.get(), std::chrono::milliseconds(0), shim::Attachments::none);
   if (!received) {
     // Garbage or the end: either way there is nothing to answer. Bindings made over the socket live on.
@@ -94,7 +106,7 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
     return;
   }
   if (!received->has_value()) return;
-  auto answer = bind(*socket, **received, early);
+  auto answer = bind(*socket, **received, early, std::move(told));
   const auto message = answer ? *std::move(answer) : failed_answer((*received)->request, answer.error());
   const Status sent = shim::send_message(socket->fd.get(), message, kDoNotWait);
   const auto* bound = std::get_if<shim::Bound>(&message.body);
@@ -109,7 +121,7 @@ void PrivateSockets::on_message(const std::shared_ptr<PrivateSocket>& socket, sh
 }
 
 Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, const shim::BinderMessage& message,
-                                                 bool early) {
+                                                 bool early, shim::NextSender told) {
   const auto* wanted = std::get_if<shim::ImportRequest>(&message.body);
   if (wanted == nullptr) return Error{Errc::bad_message, "a private client may only import"};
   if (!shim::sender_known(message, early)) return Error{Errc::bad_message, "the client's credentials are missing"};
@@ -126,7 +138,7 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   if (!region) return region.error();
   auto bells = shim::make_socket_pair();
   if (!bells) return bells.error();
-  auto pidfd = shim::pidfd_of_sender(*message.sender);
+  auto pidfd = pidfd_of_client(std::move(told), *message.sender);
   if (!pidfd) return pidfd.error();
 
   ServedParts parts;

@@ -33,7 +33,8 @@ class PrivateSockets {
   };
 
   void on_message(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch) noexcept;
-  Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message, bool early);
+  Result<shim::BinderMessage> bind(const PrivateSocket& socket, const shim::BinderMessage& message, bool early,
+                                   shim::NextSender told);
   void hang_up(const std::shared_ptr<PrivateSocket>& socket, shim::Watcher::Id watch);
 
   Bindings& bindings_;

@@ -361,6 +361,12 @@ Result<UniqueFd> open_pidfd(pid_t pid);
 /// The same, for the sender of a message over a private socket. None if it has no pid here: of such a peer only the
 /// close of its descriptors is seen.
 Result<UniqueFd> pidfd_of_sender(const Credentials& sender);
+/// The sender of a socket's next message, which stays queued, after ask_for_senders().
+struct NextSender {
+  std::optional<Credentials> who = {};  ///< None: the kernel does not tell (before Linux 6.5), or there is no message.
+  UniqueFd pidfd = {};                  ///< Of that very process, which may have ended. Empty: it has been reaped.
+};
+NextSender next_sender(int socket);
 /// The number here of a process that the nameserver has introduced as number `told`, with its pidfd. If the nameserver
 /// at the other end of the socket is outside of this PID namespace, `told` means nothing here: then by the kernel's
 /// word, from the pidfd, or 0 if the process has no number here or /proc does not tell it. Errors: system_error (no
