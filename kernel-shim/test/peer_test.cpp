@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 
@@ -89,6 +90,26 @@ TEST(Peer, the_pidfd_of_a_living_peer_comes_by_either_way) {
     ASSERT_TRUE(pidfd) << pidfd.error().message();
     EXPECT_FALSE(exited(pidfd->get(), 0));
   }
+}
+
+TEST(Peer, that_has_ended_is_gone_although_others_hold_its_socket) {
+  const auto carried = make_socket_pair();
+  ASSERT_TRUE(carried);
+  std::byte any{};
+  std::array<int, 2> made{};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool done = ::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, made.data()) == 0;
+    ::_exit(done && send_packet(carried->second.get(), {&any, 1}, made) == 1 ? 0 : 1);
+  }
+  ASSERT_EQ(receive_packet(carried->first.get(), {&any, 1}, made), 1);
+  const UniqueFd first(made[0]);
+  const UniqueFd second(made[1]);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
+  for (auto way : {&peer_pidfd, &peer_pidfd_by_pid}) EXPECT_EQ(way(first.get()).code(), Errc::peer_gone);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  for (auto way : {&peer_pidfd, &peer_pidfd_by_pid}) EXPECT_EQ(way(first.get()).code(), Errc::peer_gone) << "reaped";
 }
 
 TEST(Peer, without_the_socket_option_a_hung_up_peer_is_gone) {

@@ -34,6 +34,12 @@ constexpr uid_t kOverflowUser = 65534;
 
 Error peer_gone() { return {Errc::peer_gone, "the peer's process is no more"}; }
 
+/// The kernel also finds processes that have ended and not been reaped, and from Linux 6.16 on those that have.
+Result<UniqueFd> if_it_lives(UniqueFd pidfd) {
+  if (has_ended(pidfd.get())) return peer_gone();
+  return pidfd;
+}
+
 }  // namespace
 
 std::string version_of(const InterfaceId& interface) {
@@ -112,7 +118,7 @@ std::optional<std::vector<gid_t>> peer_groups(int socket) {
 Result<UniqueFd> peer_pidfd(int socket) {
   int fd = -1;
   socklen_t size = sizeof fd;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return UniqueFd(fd);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) return if_it_lives(UniqueFd(fd));
   switch (errno) {
     case ENOPROTOOPT: return peer_pidfd_by_pid(socket);
     case EINVAL:  // a peer that was already reaped, on kernels without a better errno for it
@@ -130,7 +136,7 @@ Result<UniqueFd> peer_pidfd_by_pid(int socket) {
   if (!pidfd) return pidfd;
   // Only after the open: a peer that has not hung up by now had not when we opened, so the pid was still its own.
   if (hung_up(socket)) return peer_gone();
-  return pidfd;
+  return if_it_lives(*std::move(pidfd));
 }
 
 Result<UniqueFd> open_pidfd(pid_t pid) {

@@ -18,20 +18,14 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
   return {request, shim::Failed::because_of(error, "the server"), {}, {}};
 }
 
-/// Whether the process that connected the socket or made the pair still lives, so that its number is its own.
-bool maker_lives(int socket) {
-  const auto maker = shim::peer_pidfd(socket);
-  return maker && !shim::has_ended(maker->get());
-}
-
 /// The credentials of a message's sender, with its groups if the kernel knows them. For a socket it knows the groups of
 /// the process that connected it or made the pair; they are used if that process is the sender, with the same user and
-/// group. (A pair that a server makes for a child with fewer rights has the server's groups.) All processes outside of
-/// this process namespace have pid 0, and cannot be told apart.
+/// group, and lives, so that its number is its own. (A pair that a server makes for a child with fewer rights has the
+/// server's groups.) All processes outside of this process namespace have pid 0, and cannot be told apart.
 shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender) {
   const auto peer = shim::peer_credentials(socket);
   const bool same = peer && peer->pid > 0 && peer->pid == sender.pid && peer->uid == sender.uid &&
-                    peer->gid == sender.gid && maker_lives(socket);
+                    peer->gid == sender.gid && shim::peer_pidfd(socket);
   return shim::ClientCredentials::of(sender, same ? shim::peer_groups(socket) : std::nullopt);
 }
 
