@@ -60,8 +60,9 @@ class ServedHosts::Served {
     const std::size_t all = hosts_.options_.max_commands;
     const std::size_t most = shim::most_of_one(commands.amount(), hosts_.commands_.amount(), all);
     share_ = {{&commands, 1, std::min(most, hosts_.options_.max_commands_per_host)}, {&hosts_.commands_, 1, all}};
-    // A PING that is not served says nothing of what the host knows: it drops none of its bindings.
-    if (!share_.granted() && command == Command::ping) host().names_all = false;
+    // A PING that is not served, or for which there is no memory, says nothing of what the host knows: until one has
+    // been served, none of its bindings ends because it was not named.
+    if (command == Command::ping) host().names_all = false;
     if (!share_.granted() && host().unused()) hosts_.hosts_.erase(at_);
   }
   Served(const Served&) = delete;
@@ -267,12 +268,12 @@ std::size_t ServedHosts::ping(Host& host, Arrival arrived, const PingMessage& me
   {
     std::lock_guard lock(mutex_);
     const bool present = learn_boot_locked(host, message.client_boot, arrived, gone);
-    if (present) host.names_all = message.bindings.size() < kMaxPinged;
     for (const std::uint64_t id : message.bindings) {
       const auto found = host.bindings.find(id);
       if (present && found != host.bindings.end()) found->second->named = host.heard;
       answer.alive.push_back(present && found != host.bindings.end() && !found->second->binding.revoked());
     }
+    if (present) host.names_all = message.bindings.size() < kMaxPinged;
   }
   return put(encode(answer), reply);
 }

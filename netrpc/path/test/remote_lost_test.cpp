@@ -99,7 +99,9 @@ TEST_F(TwoHosts, keep_the_bindings_of_a_host_that_they_did_not_hear_because_they
   EXPECT_EQ(hosts.known(), 0U) << "this was a silence";
 }
 
-TEST_F(TwoHosts, keep_the_bindings_of_a_host_whose_pings_are_not_served_because_its_calls_take_all_its_commands) {
+/// PINGs are refused while the host's calls take all its commands. One that cannot be read stands for one for which
+/// there is no memory.
+TEST_F(TwoHosts, keep_the_bindings_of_a_host_whose_pings_are_not_served) {
   auto now = std::chrono::steady_clock::now();
   BrokerOptions options = by_clock(there_options(), there_->socket(), now);
   lrpc::netpath::ServedHosts hosts(options, 1);
@@ -116,14 +118,19 @@ TEST_F(TwoHosts, keep_the_bindings_of_a_host_whose_pings_are_not_served_because_
   ASSERT_TRUE(bound);
   const std::string ping = lrpc::netpath::encode(lrpc::netpath::PingMessage{1, {bound->key.id}});
   ASSERT_EQ(serve(Command::ping, ping).first, Errc::ok);
+  const auto keep_it_without = [&](const std::string& refused, Errc why) {
+    for (int i = 0; i < 3; ++i) {
+      now += std::chrono::seconds(60);
+      EXPECT_EQ(serve(Command::ping, refused).first, why);
+      hosts.sweep(now);
+    }
+    EXPECT_EQ(hosts.known(), 1U) << lrpc::describe(why);
+  };
   options.max_commands_per_host = 0;
-  for (int i = 0; i < 3; ++i) {
-    now += std::chrono::seconds(60);
-    EXPECT_EQ(serve(Command::ping, ping).first, Errc::limit_reached);
-    hosts.sweep(now);
-  }
-  EXPECT_EQ(hosts.known(), 1U);
+  keep_it_without(ping, Errc::limit_reached);
   options.max_commands_per_host = 1;
+  EXPECT_EQ(serve(Command::ping, ping).first, Errc::ok);
+  keep_it_without(ping.substr(1), Errc::bad_message);
   EXPECT_EQ(serve(Command::ping, ping).first, Errc::ok);
 }
 
