@@ -109,7 +109,8 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
     std::unique_lock lock(mutex_);
     while (importing_) {
       const std::uint64_t before = imports_;
-      if (!imported_.wait_until(lock, deadline, [&] { return imports_ != before; })) return Errc::timed_out;
+      if (!imported_.wait_until(lock, deadline, [&] { return imports_ != before; }))
+        return Error{Errc::timed_out, "another host's import of it takes too long"};
       if (!last_import_ && !is_about_one_host(last_import_.code())) return last_import_.error();
     }
     if (const auto known = bindings_.find(caller(from)); known != bindings_.end()) return known->second;
@@ -182,7 +183,7 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::import_for(const sh
   auto binding = import_in_turn(described->interface.view(), from, import);
   if (!binding) return binding.error();
   if (binding->procedures().size() != interface_->procedures.size())
-    return Error{Errc::hash_mismatch, "'" + options_.name + "' exports other procedures than it declares"};
+    return Error{Errc::hash_mismatch, "it exports other procedures than it declares"};
   return std::make_shared<Bound>(*std::move(binding), interface_, Clock::now());
 }
 
@@ -191,9 +192,9 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::import_for(const sh
 Status ServedProgram::learn(const shim::Described& described) {
   if (interface_ != nullptr && interface_->hash == described.interface.hash) return {};
   if (!refusal_ && refused_hash_ == described.interface.hash) return refusal_;
-  const auto refused = [&](const std::string& why) {
+  const auto refused = [&](std::string why) {
     refused_hash_ = described.interface.hash;
-    refusal_ = Error{Errc::interface_mismatch, "'" + options_.name + "' cannot be called by Sun RPC: " + why};
+    refusal_ = Error{Errc::interface_mismatch, std::move(why)};
     return refusal_;
   };
   stubgen::Diagnostics diagnostics;
@@ -226,14 +227,14 @@ void ServedProgram::sweep(Clock::time_point now) noexcept {
   }
 }
 
-void ServedProgram::complain(std::string why) {
+void ServedProgram::complain(const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     const Clock::time_point now = Clock::now();
     if (now < may_complain_) return;
     may_complain_ = now + kSilence;
   }
-  if (options_.notice) options_.notice(std::move(why));
+  if (options_.notice) options_.notice("'" + options_.name + "' cannot be called by Sun RPC: " + why);
 }
 
 }  // namespace lrpc::sun

@@ -77,7 +77,8 @@ class ServedProgram {
   [[nodiscard]] Errc call_through(Bound& bound, std::uint32_t number, std::span<const std::byte> arguments,
                                   Clock::time_point deadline, Work& work);
   void drop(const shim::Principal& from, const std::shared_ptr<Bound>& bound);
-  void complain(std::string why);
+  /// `why` continues "'NAME' cannot be called by Sun RPC: ".
+  void complain(const std::string& why);
 
   const ServedOptions options_;
   static constexpr std::chrono::seconds kSilence{10};

@@ -96,7 +96,8 @@ TEST_F(ServedProgramTest, a_host_may_be_refused) {
   start();
   ServedProgram program(options);
   EXPECT_EQ(add(program, 7), Errc::call_failed);
-  EXPECT_EQ(notices.size(), 1U);
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_TRUE(notices.front().starts_with("'counted' cannot be called by Sun RPC: ")) << notices.front();
 }
 
 TEST_F(ServedProgramTest, beyond_the_limit_the_host_that_has_not_called_for_the_longest_time_loses_its_binding) {
@@ -197,6 +198,9 @@ TEST_F(ServedProgramTest, who_waits_behind_an_import_that_hangs_gives_up_in_time
   });
   asked.wait();
   EXPECT_EQ(call(program, 2, kAdd, XdrWriter().integer(1).integer(2).bytes(), milliseconds(20)), Errc::call_failed);
+  EXPECT_EQ(notices,
+            std::vector<std::string>{"'counted' cannot be called by Sun RPC: another host's import of it takes "
+                                     "too long"});
   answer.count_down();
   first.join();
   EXPECT_TRUE(eventually([&] { return add(program, 2) == Errc::ok; }));
