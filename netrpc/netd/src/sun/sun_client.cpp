@@ -47,7 +47,19 @@ class SunClient::Binding final : public netpath::ForeignBinding {
         interface_(std::move(declared)) {}
 
   Returned call(const CallContext* caller, std::uint16_t number, std::span<const std::byte> image, milliseconds limit,
-                std::span<std::byte> results) noexcept override try {
+                std::span<std::byte> results) noexcept override {
+    bool sent = false;
+    try {
+      return call(caller, number, image, limit, results, sent);
+    } catch (...) {  // out of memory
+      return {server::failed(sent ? Errc::call_failed : Errc::limit_reached), 0};
+    }
+  }
+
+ private:
+  /// `sent`: as SunClient::call() has it.
+  Returned call(const CallContext* caller, std::uint16_t number, std::span<const std::byte> image, milliseconds limit,
+                std::span<std::byte> results, bool& sent) {
     if (number >= interface_->procedures.size()) return {server::failed(Errc::bad_procedure), 0};
     if (client_.host().short_of_memory()) return {server::failed(Errc::limit_reached), 0};
     const Asker asker{user_, caller, limit.count() == 0 ? netrpc::Time::max() : client_.host().now() + limit};
@@ -57,7 +69,7 @@ class SunClient::Binding final : public netpath::ForeignBinding {
     Place place = place_;
     if (Status known = find_port(place, asker); !known) return told(known.code(), known.error().message(), results);
     std::vector<std::byte> bytes;
-    const Errc outcome = client_.call(place, stubgen::xdr_number(number), std::move(arguments), asker, bytes);
+    const Errc outcome = client_.call(place, stubgen::xdr_number(number), std::move(arguments), asker, bytes, sent);
     if (outcome != Errc::ok) {
       if (asks_ && may_have_moved(outcome)) port_ = 0;
       return told(call_error(outcome), why_failed(outcome, place.version, bytes), results);
@@ -69,11 +81,7 @@ class SunClient::Binding final : public netpath::ForeignBinding {
       return told(Errc::bad_result, "Sun RPC: the server's results are not those of the declaration", results);
     if (!packed.empty()) std::memcpy(results.data(), packed.data(), packed.size());
     return {*status, packed.size()};
-  } catch (...) {  // out of memory
-    return {server::failed(Errc::call_failed), 0};
   }
-
- private:
   /// Frees everything but `arguments`, as the call may wait long. False: as sun::unpack_arguments().
   [[nodiscard]] static bool write_arguments(const stubgen::Procedure& procedure, std::span<const std::byte> image,
                                             netrpc::XdrWriter& arguments) {
@@ -252,7 +260,8 @@ Status SunClient::fits(const stubgen::Interface& interface, const Place& place, 
 /// Procedure 0 of every program does nothing (RFC 5531 §12.1).
 Status SunClient::ping(const Place& place, const std::string& at, uid_t user) {
   std::vector<std::byte> reply;
-  const Errc outcome = call(place, 0, {}, patient({.user = user}), reply);
+  bool sent = false;
+  const Errc outcome = call(place, 0, {}, patient({.user = user}), reply, sent);
   if (outcome == Errc::ok) return {};
   if (outcome == Errc::call_aborted)
     return Error{Errc::remote_unavailable, fmt::format("{} does not answer Sun RPC at port {}", at, place.port)};
@@ -262,7 +271,7 @@ Status SunClient::ping(const Place& place, const std::string& at, uid_t user) {
 // ---- calls ----
 
 Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
-                     std::vector<std::byte>& reply) {
+                     std::vector<std::byte>& reply, bool& sent) {
   netrpc::ParticipantSet to;
   to.remote.host = place.host;
   to.remote.port = place.port;
@@ -282,6 +291,7 @@ Errc SunClient::call(const Place& place, std::uint32_t number, netrpc::XdrWriter
   if (!part) return Errc::limit_reached;
   const Duration left = asker.until == netrpc::Time::max() ? Duration(kNoLimit) : asker.until - host().now();
   Message answer;
+  sent = true;
   const Errc outcome =
       netrpc::call_and_wait_inside(**session, std::move(request), answer, left, [&] { return gone(asker); });
   if (outcome == Errc::call_cancelled && !calling_) return Errc::call_failed;

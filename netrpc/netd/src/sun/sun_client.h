@@ -69,11 +69,11 @@ class SunClient final : public netrpc::Protocol, public netpath::ForeignServers 
   [[nodiscard]] Status fits(const stubgen::Interface& interface, const Place& place, const std::string& at);
   [[nodiscard]] Status ping(const Place& place, const std::string& at, uid_t user);
   /// Calls a procedure by its number in Sun RPC. `reply`: the results; of a version_mismatch what
-  /// Transaction::completed() says. Blocks, at most until the asker's deadline and as long as REQUEST_REPLY waits, and
-  /// not much longer than the asker's caller waits. Errors, besides those of completed(): call_aborted (the deadline),
-  /// call_cancelled.
+  /// Transaction::completed() says. `sent` becomes true before anything is sent. Blocks, at most until the asker's
+  /// deadline and as long as REQUEST_REPLY waits, and not much longer than the asker's caller waits. Errors, besides
+  /// those of completed(): call_aborted (the deadline), call_cancelled. Throws std::bad_alloc.
   [[nodiscard]] Errc call(const Place& place, std::uint32_t number, netrpc::XdrWriter arguments, const Asker& asker,
-                          std::vector<std::byte>& reply);
+                          std::vector<std::byte>& reply, bool& sent);
   /// `asker`, with a deadline at most kPatience from now.
   [[nodiscard]] Asker patient(const Asker& asker) const;
   /// Whether nobody waits for the answer. Inside the monitor.
