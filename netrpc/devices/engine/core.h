@@ -12,6 +12,7 @@
 #include "lrpc/detail/shim/system/sleeping_word.h"
 #include "netrpc/devices/engine/local_address.h"
 #include "netrpc/devices/engine/uring_engine.h"
+#include "netrpc/src/attempt.h"
 
 namespace lrpc::netrpc {
 
@@ -21,6 +22,8 @@ inline constexpr std::size_t kAddressRoom = 32;
 inline constexpr std::size_t kLongestDatagram = 65535;
 /// The most slices of a message that is sent without being made contiguous.
 inline constexpr std::size_t kOutgoingSlices = 8;
+/// A receiver has room for so many sockets from the beginning, because a thread may have to wait without memory.
+inline constexpr std::size_t kUsualSockets = 64;
 
 struct EngineSocket {
   int fd = -1;  ///< -1: the slot is free.
@@ -135,6 +138,10 @@ struct UringEngine::Core {
   [[nodiscard]] EngineSocket* find(SocketId id) noexcept {
     EngineSocket& socket = sockets[id.index];
     return socket.fd >= 0 && socket.generation == id.generation ? &socket : nullptr;
+  }
+  /// Gives each socket its place in what a receiver knows of them. Without memory, further ones wait for the next time.
+  void add_places(std::vector<std::uint32_t>& by_socket) const noexcept {
+    if (by_socket.size() < sockets.size()) attempt([&] { by_socket.resize(sockets.size(), 0); });
   }
   /// Copies a datagram out of a receive area into a message of its own. `control`: of the datagram, from recvmsg(2).
   void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from,

@@ -14,7 +14,7 @@ namespace lrpc::netrpc {
 
 class EpollReceiver final : public Receiver {
  public:
-  explicit EpollReceiver(UringEngine& engine) : engine_(engine) {}
+  explicit EpollReceiver(UringEngine& engine) : engine_(engine) { added_.reserve(kUsualSockets); }
 
   Status open() {
     epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -60,8 +60,8 @@ class EpollReceiver final : public Receiver {
 
   void add_sockets() noexcept {
     UringEngine::Core& core = *engine_.core_;
-    if (added_.size() < core.sockets.size()) added_.resize(core.sockets.size(), 0);
-    for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
+    core.add_places(added_);
+    for (std::uint32_t index = 0; index < added_.size(); ++index) {
       const EngineSocket& socket = core.sockets[index];
       if (socket.fd < 0 || added_[index] == socket.generation) continue;
       epoll_event event{.events = EPOLLIN, .data = {.u64 = std::uint64_t{socket.generation} << 32 | index}};

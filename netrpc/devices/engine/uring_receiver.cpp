@@ -26,6 +26,7 @@ Error refused(std::string_view what, int error) {
 }  // namespace
 
 Status UringReceiver::prepare() {
+  armed_.reserve(kUsualSockets);
   io_uring_params parameters{};
   // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.
   // TASKRUN_FLAG: shows without a system call that something has arrived.
@@ -133,8 +134,8 @@ void UringReceiver::arm() noexcept {
       kick_armed_ = true;
     }
   }
-  if (armed_.size() < core.sockets.size()) armed_.resize(core.sockets.size(), 0);
-  for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
+  core.add_places(armed_);
+  for (std::uint32_t index = 0; index < armed_.size(); ++index) {
     const EngineSocket& socket = core.sockets[index];
     if (socket.fd < 0 || armed_[index] == socket.generation || direct_.is(index, socket.generation)) continue;
     const SocketId id{index, socket.generation};
