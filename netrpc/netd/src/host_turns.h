@@ -8,11 +8,12 @@
 
 #include "lrpc/netrpc/path/transport.h"
 #include "lrpc/netrpc/protocol.h"
+#include "netrpc/src/host_shares.h"
 
 namespace lrpc::netd {
 
-/// A command to be served. With a `session`, it may be copied, assigned and destroyed only inside the host's monitor,
-/// and moved anywhere. Without one, as after a move, it may be assigned and destroyed anywhere, too.
+/// A command to be served. With a `session` or a `part`, it may be assigned and destroyed only inside the host's
+/// monitor, and moved anywhere. Without them, as after a move, it may be assigned and destroyed anywhere, too.
 struct Command {
   netrpc::SessionRef session;
   netrpc::Message request;
@@ -20,6 +21,7 @@ struct Command {
   netpath::Arrival arrived = 0;
   std::uint16_t number = 0;
   std::chrono::steady_clock::time_point since{};  ///< When it arrived here.
+  netrpc::HostShares::Part part{};                ///< Of buffers, where hosts share them.
 };
 
 /// Each host has a queue of its own. The hosts with the fewest threads are served first, in turn. Work: proportional to

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/detail/shim/system/of_this_thread.h"
 #include "principal.h"
 
@@ -47,23 +46,6 @@ SunService::Served::Served(const SunExport& export_as, sun::ServedOptions option
       workers(
           threads, threads, [this, &service](Command&& command) { service.serve_in_worker(*this, std::move(command)); },
           [](Rebooted) {}) {}
-
-bool SunService::Served::take(const netrpc::HostKey& host, std::size_t bytes, std::size_t share) {
-  std::size_t* known = footprint_of.resolve(host);
-  const std::size_t has = known == nullptr ? 0 : *known;
-  // A single request is served, however large it is.
-  if (footprint != 0 && !shim::one_may_take(bytes, has, footprint, share)) return false;
-  if (known == nullptr) known = &footprint_of.bind(host, 0);
-  *known += bytes;
-  footprint += bytes;
-  return true;
-}
-
-void SunService::Served::give(const netrpc::HostKey& host, std::size_t bytes) noexcept {
-  footprint -= bytes;
-  std::size_t* const known = footprint_of.resolve(host);
-  if ((*known -= bytes) == 0) footprint_of.unbind(host);
-}
 
 SunService::SunService(netrpc::Host& host, std::vector<netrpc::Protocol*> below, const Options& options)
     : Protocol(host, "lrpc-netd-sun"), below_(std::move(below)), sweep_([this] { sweep_later(); }) {
@@ -134,22 +116,19 @@ void SunService::call_demux(Session& lower, Message request) noexcept {
   if (!serving_) return refuse(lower, Errc::call_failed);                   // not yet, or no longer
   if (host().short_of_memory()) return refuse(lower, Errc::limit_reached);  // anybody may call, and from anywhere
   Served& served = **found;
-  const std::size_t footprint = request.footprint();
+  const std::size_t bytes = request.footprint();
   const std::size_t share = host().pool().limit() / kPartOfPool / served_.size();
   Command command{netrpc::SessionRef(&lower), std::move(request), {}, 0, 0, Clock::now()};
   try {
     command.from = principal_of(lower);
-    if (!served.take(host_of(command), footprint, share)) return refuse(lower, Errc::limit_reached);
   } catch (const std::bad_alloc&) {
     return refuse(lower, Errc::limit_reached);
   }
-  if (served.workers.put(command)) return;
-  served.give(host_of(command), footprint);
-  refuse(lower, Errc::limit_reached);
-}
-
-netrpc::HostKey SunService::host_of(const Command& command) const noexcept {
-  return {host().hash_seed(), netrpc::HostAddress{command.from.host}};
+  const netrpc::HostKey from{host().hash_seed(), netrpc::HostAddress{command.from.host}};
+  // A single request is served, however large it is.
+  if (served.buffers.taken() == 0 || served.buffers.has_room(from, bytes, share))
+    command.part = served.buffers.take(from, bytes);
+  if (!command.part || !served.workers.put(command)) refuse(lower, Errc::limit_reached);
 }
 
 void SunService::serve_in_worker(Served& served, Command command) noexcept {
@@ -174,9 +153,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
   }
   outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
   if (scratch != nullptr && host().short_of_memory()) *scratch = {};  // idle threads keep no memory then
-  served.give(host_of(command), command.request.footprint());
-  command.request.clear();
-  command.session = {};
+  command = {};
 }
 
 }  // namespace lrpc::netd

@@ -9,7 +9,6 @@
 
 #include "lrpc/netrpc/event_manager.h"
 #include "lrpc/netrpc/host.h"
-#include "lrpc/netrpc/map.h"
 #include "served_program.h"
 #include "sun/sun_programs.h"
 #include "workers.h"
@@ -43,17 +42,11 @@ class SunService final : public netrpc::Protocol {
   struct Served {
     SunExport what;
     sun::ServedProgram program;
-    // Bytes of the requests that are waiting or being served: of all hosts, and of each. Inside the monitor.
-    std::size_t footprint = 0;
-    netrpc::Map<netrpc::HostKey, std::size_t> footprint_of;
+    netrpc::HostShares buffers;  ///< Bytes of the requests that are waiting or being served. Inside the monitor.
     Workers workers;
     Served(const SunExport& what, sun::ServedOptions options, std::size_t threads, SunService& service);
-    /// False: the requests of `host` would take more than its part of `share`. Throws std::bad_alloc.
-    [[nodiscard]] bool take(const netrpc::HostKey& host, std::size_t bytes, std::size_t share);
-    void give(const netrpc::HostKey& host, std::size_t bytes) noexcept;
   };
   void serve_in_worker(Served& served, Command command) noexcept;
-  [[nodiscard]] netrpc::HostKey host_of(const Command& command) const noexcept;
   void sweep_later() noexcept;
   /// Drops what no worker has taken.
   void drop_left() noexcept;
