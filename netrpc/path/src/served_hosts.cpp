@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "astack_patience.h"
 #include "lrpc/detail/server/run.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/call/call_word.h"
@@ -46,8 +45,6 @@ Error for_strangers(Error error) {
 }
 
 }  // namespace
-
-milliseconds astack_patience{5'000};
 
 class ServedHosts::Served {
  public:

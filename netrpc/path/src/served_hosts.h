@@ -22,6 +22,10 @@ class ServedHosts {
  public:
   using Clock = std::chrono::steady_clock;
 
+  /// How long the call of another host waits for an A-stack here. Not a constant, so that tests can shorten it while
+  /// there is no broker.
+  static inline std::chrono::milliseconds astack_patience{5'000};
+
   ServedHosts(const BrokerOptions& options, std::uint64_t boot) noexcept : options_(options), boot_(boot) {}
 
   /// As RemoteService::serve().

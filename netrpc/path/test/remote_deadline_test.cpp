@@ -7,10 +7,10 @@
 #include <optional>
 #include <thread>
 
-#include "astack_patience.h"
 #include "limits_service.h"
 #include "lrpc/client.h"
 #include "remote_fixture.h"
+#include "served_hosts.h"
 
 namespace testing_netpath {
 namespace {
@@ -159,7 +159,7 @@ class ImpatientHosts : public RemoteDeadlines {
   void SetUp() override {
     here_->stop_broker();
     there_->stop_broker();
-    lrpc::netpath::astack_patience = 20ms;
+    lrpc::netpath::ServedHosts::astack_patience = 20ms;
     there_->start_broker(there_options());
     RemoteDeadlines::SetUp();
   }
@@ -167,9 +167,9 @@ class ImpatientHosts : public RemoteDeadlines {
     RemoteDeadlines::TearDown();
     here_->stop_broker();
     there_->stop_broker();
-    lrpc::netpath::astack_patience = kUsual;
+    lrpc::netpath::ServedHosts::astack_patience = kUsual;
   }
-  const milliseconds kUsual = lrpc::netpath::astack_patience;
+  const milliseconds kUsual = lrpc::netpath::ServedHosts::astack_patience;
 };
 
 TEST_F(ImpatientHosts, tell_a_call_that_every_astack_there_is_kept_by_calls_whose_callers_have_gone_on) {
