@@ -109,8 +109,8 @@ Status PathService::bind_member_at(Path& path, std::size_t member, HostAddress h
   return {};
 }
 
-/// As bound_at(), unless a path to another member has the same boot id. The check and the listing are one step, because
-/// two members may answer at the same moment.
+/// As list_locked(), unless a path to another member has the same boot id. The check and the listing are one step,
+/// because two members may answer at the same moment.
 bool PathService::bound_as_member(const std::shared_ptr<Path>& path, const Members& members) {
   std::lock_guard lock(mutex_);
   const bool of_another = std::any_of(paths_.begin(), first_of(paths_, 1), [&](const auto& one) {
@@ -153,9 +153,9 @@ void PathService::rebind(bool all) {
   for_each_host(hosts.size(), [&](std::size_t i) {
     // If a host cannot be reached, only the first bind to it waits. What a host is too slow for waits for the next
     // keepalive.
-    const Turn turn(limit);
+    const auto until = Clock::now() + limit;
     for (const auto& [path, member] : *hosts[i])
-      if (bind_member(*path, member, limit).code() == Errc::remote_unavailable || turn.over()) return;
+      if (bind_member(*path, member, limit).code() == Errc::remote_unavailable || Clock::now() >= until) return;
   });
 }
 

@@ -45,10 +45,10 @@ void PathService::send_unbinds() {
   for_each_host(by_host.size(), [&](std::size_t i) {
     Unbinds& unbinds = *by_host[i];
     auto one = unbinds.begin();
-    const Turn turn(limit);
+    const auto until = Clock::now() + limit;  // so that a host that answers each, but late, does not delay a round
     bool in_vain = false;
     try {
-      for (; one != unbinds.end() && (one == unbinds.begin() || !turn.over()); ++one) {
+      for (; one != unbinds.end() && (one == unbinds.begin() || Clock::now() < until); ++one) {
         std::size_t size = 0;
         const std::string request = encode_unbind(one->key);
         const Errc sent = transport_.call(one->host, static_cast<std::uint16_t>(Command::unbind), bytes_of(request), {},

@@ -121,9 +121,10 @@ PathService::BindOutcome PathService::Bind(CallContext& context, const String<25
   auto path = make_path(*address);
   const auto key = bind_at(&context, *address, at, std::move(message), kBindPatience, &path->accounts);
   if (!key) return raise(refusal(key.error()));
-  bound_at(path, *key);
+  path->bound(*key);
   {
     const std::lock_guard lock(mutex_);
+    list_locked(path);
     vain_.bound(user, *address);
   }
   return NetworkPath::BindResults{.path = context.grant<NetworkPath::Path>(std::move(path)), .to_group = false};
@@ -138,12 +139,6 @@ Status PathService::agree_with(HostAddress host, const std::string& at, const Ne
   if (met != Errc::ok)
     return Error{met == Errc::peer_gone ? Errc::remote_unavailable : met, at + " " + transport_.why(host, met)};
   return fits(needed, carried, "between this host and " + at);
-}
-
-void PathService::bound_at(const std::shared_ptr<Path>& path, const BindingKey& key) {
-  path->bound(key);
-  std::lock_guard lock(mutex_);
-  list_locked(path);
 }
 
 void PathService::list_locked(const std::shared_ptr<Path>& path) {

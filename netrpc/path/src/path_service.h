@@ -146,10 +146,9 @@ class PathService {
   [[nodiscard]] Result<BindingKey> bind_at(const CallContext* caller, HostAddress host, const std::string& at,
                                            BindMessage message, std::chrono::milliseconds patience,
                                            const CallAccounts* counted = nullptr);
-  /// The path has been bound: from now on keepalives name it.
-  void bound_at(const std::shared_ptr<Path>& path, const BindingKey& key);
   /// Drops UNBINDs beyond max_paths: the oldest ones, of the hosts with the most.
   void bound_unbinds_locked() noexcept;
+  /// The path has been bound: from now on keepalives name it.
   void list_locked(const std::shared_ptr<Path>& path);
 
   // Of servers that speak another protocol (foreign_paths.cpp).

@@ -42,16 +42,6 @@ void for_each_host(std::size_t count, const F& one) {
   work();
 }
 
-/// Limits how long one host delays a round with all its messages, if it answers each of them, but late.
-class Turn {
- public:
-  explicit Turn(std::chrono::milliseconds limit) noexcept : until_(std::chrono::steady_clock::now() + limit) {}
-  [[nodiscard]] bool over() const noexcept { return std::chrono::steady_clock::now() >= until_; }
-
- private:
-  const std::chrono::steady_clock::time_point until_;
-};
-
 /// How long to wait for a host's answer, at most `most`. A round over that many hosts takes no longer than a keepalive
 /// (with the default of 10 s, up to 5,000 hosts), even if none of them answers.
 inline std::chrono::milliseconds patience(std::chrono::milliseconds most, std::chrono::milliseconds keepalive,
