@@ -3,11 +3,13 @@
 namespace lrpc::netrpc {
 
 namespace {
-/// The machine that the instance's host is a life of. Errors: invalid_argument (it is not simulated).
-Result<SimHost*> machine_of(const InstanceParts& parts) {
+/// Errors: invalid_argument (the host is not a simulated one).
+template <class Device, class... Options>
+Result<std::unique_ptr<Protocol>> make_device(const InstanceParts& parts, const Options&... options) {
   auto* const world = dynamic_cast<SimWorld*>(&parts.host.engine());
-  if (SimHost* const machine = world == nullptr ? nullptr : world->find(parts.host)) return machine;
-  return Error{Errc::invalid_argument, parts.name + ": the host is not a simulated one"};
+  SimHost* const machine = world == nullptr ? nullptr : world->find(parts.host);
+  if (machine == nullptr) return Error{Errc::invalid_argument, parts.name + ": the host is not a simulated one"};
+  return std::make_unique<Device>(*machine, parts.name, options...);
 }
 }  // namespace
 
@@ -18,13 +20,11 @@ ProtocolKind sim_ethernet_kind(std::string name) {
       .options = {{"types", OptionType::number, "ethertype of protocol number 0 (0xa700)", false, "0", "65535"},
                   {"reverse", OptionType::number, "0: nobody knows the host that has an Ethernet address (1)"},
                   {"interface", OptionType::text, "ignored: a simulated host has one interface"}},
-      .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-        const Result<SimHost*> machine = machine_of(parts);
-        if (!machine) return machine.error();
-        const auto types = static_cast<std::uint16_t>(parts.options.number("types", 0xa700));
-        const bool reverse = parts.options.number("reverse", 1) != 0;
-        return std::make_unique<SimEthernet>(**machine, parts.name, types, reverse);
-      },
+      .make =
+          [](const InstanceParts& parts) {
+            const auto types = static_cast<std::uint16_t>(parts.options.number("types", 0xa700));
+            return make_device<SimEthernet>(parts, types, parts.options.number("reverse", 1) != 0);
+          },
   };
 }
 
@@ -32,11 +32,7 @@ ProtocolKind sim_ip_kind(std::string name) {
   return {
       .name = std::move(name),
       .summary = "a simulated IP: every host of the world, messages of up to 65515 bytes",
-      .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-        const Result<SimHost*> machine = machine_of(parts);
-        if (!machine) return machine.error();
-        return std::make_unique<SimIp>(**machine, parts.name);
-      },
+      .make = make_device<SimIp>,
   };
 }
 
@@ -47,11 +43,9 @@ ProtocolKind sim_udp_kind(std::string name) {
       .many_ports = udp_many_ports,
       .options = udp_port_options({{"address", OptionType::text, "ignored: a simulated host has one address"}}),
       .make = [](const InstanceParts& parts) -> Result<std::unique_ptr<Protocol>> {
-        const Result<SimHost*> machine = machine_of(parts);
-        if (!machine) return machine.error();
         const Result<UdpPorts> ports = udp_ports(parts.options);
         if (!ports) return ports.error();
-        return std::make_unique<SimUdp>(**machine, parts.name, *ports);
+        return make_device<SimUdp>(parts, *ports);
       },
   };
 }

@@ -96,16 +96,8 @@ void UserProcess::lose(const Error& why) {
   if (!closing_.load() && options_.lost) options_.lost(why);
 }
 
-void UserProcess::receive(std::span<std::byte> memory) {
-  try {
-    const CallScope scope(fresh, graph_->ending);
-    receive_until_the_end(memory);
-  } catch (const std::bad_alloc&) {
-    lose(Error{Errc::limit_reached, {}});
-  }
-}
-
-void UserProcess::receive_until_the_end(std::span<std::byte> memory) {
+void UserProcess::receive(std::span<std::byte> memory) try {
+  const CallScope scope(fresh, graph_->ending);
   while (!closing_.load()) {
     Buffer message(memory);
     const auto arrived = graph_->client.Await(graph_->protocol, message);
@@ -119,6 +111,8 @@ void UserProcess::receive_until_the_end(std::span<std::byte> memory) {
     if (options_.receive)
       options_.receive(*this, {arrived->session, arrived->host, arrived->port, arrived->opened, message.contents()});
   }
+} catch (const std::bad_alloc&) {
+  lose(Error{Errc::limit_reached, {}});
 }
 
 Status UserProcess::enable() { return status_of(graph_->client.Enable(graph_->protocol, true)); }

@@ -81,7 +81,6 @@ class UserProcess {
   UserProcess(std::unique_ptr<Graph> graph, Options options);
   static Result<std::unique_ptr<UserProcess>> begin(std::unique_ptr<Graph> graph, Options options);
   void receive(std::span<std::byte> memory);
-  void receive_until_the_end(std::span<std::byte> memory);
   void lose(const Error& why);
 
   const std::unique_ptr<Graph> graph_;
