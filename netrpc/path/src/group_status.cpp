@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "group_members.h"
+#include "lrpc/detail/shim/printable.h"
 #include "lrpc/detail/shim/system/little_endian.h"
 
 namespace lrpc::netpath {
@@ -40,13 +41,11 @@ static_assert(8 + 4 + 2 * 256 + 1 + kMaxMembers * (4 + 1 + 1 + kMostWhy) <=
 }  // namespace
 
 std::string PathService::Members::why_not(const Error& error, std::string_view at) {
-  std::string why = error.message();
-  if (why.starts_with(at)) why.erase(0, at.size());
-  why.erase(0, why.find_first_not_of(": "));
-  why.resize(std::min(why.size(), kMostWhy));
-  for (char& c : why)
-    if (c < ' ' || c > '~') c = '?';
-  return why;
+  const std::string text = error.message();
+  std::string_view why = text;
+  if (why.starts_with(at)) why.remove_prefix(at.size());
+  why.remove_prefix(std::min(why.find_first_not_of(": "), why.size()));
+  return shim::printable(why, kMostWhy);
 }
 
 std::vector<GroupBinding> PathService::group_bindings(std::optional<uid_t> user, std::uint64_t after,

@@ -1,10 +1,10 @@
 #include "messages.h"
 
-#include <algorithm>
 #include <concepts>
 #include <cstring>
 #include <utility>
 
+#include "lrpc/detail/shim/printable.h"
 #include "lrpc/detail/shim/system/little_endian.h"
 
 namespace lrpc::netpath {
@@ -66,13 +66,10 @@ class Reader : public shim::ByteReader {
   }
 
  private:
-  /// Printable ASCII; whatever else was sent is not shown to anybody.
+  /// Whatever was sent, it is shown to people.
   [[nodiscard]] std::string characters(std::size_t size) {
     const auto bytes = take(size);
-    std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    std::ranges::replace_if(
-        text, [](char c) { return c < ' ' || c > '~'; }, '?');
-    return text;
+    return shim::printable({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, size);
   }
 };
 
