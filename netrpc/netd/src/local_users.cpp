@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lrpc/detail/shim/user_number.h"
 
@@ -17,18 +18,18 @@ Result<passwd*> find_user(const std::string& name) {
 
 }  // namespace
 
-Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const std::vector<std::string>& groups) {
-  LocalUsers made;
-  made.users_ = {0, ::geteuid()};
+Result<MayCall> who_may_call(const std::vector<std::string>& users, const std::vector<std::string>& groups) {
+  std::set<uid_t> allowed{0, ::geteuid()};
+  std::set<gid_t> allowed_groups;
   for (const std::string& name : users) {
     if (const auto number = shim::user_number(name)) {
-      made.users_.insert(*number);
+      allowed.insert(*number);
       continue;
     }
     const auto user = find_user(name);
     if (!user) return Error{user.code(), "--allow-user: " + user.error().message()};
     if (*user == nullptr) return Error{Errc::invalid_argument, "--allow-user: there is no user '" + name + "'"};
-    made.users_.insert((*user)->pw_uid);
+    allowed.insert((*user)->pw_uid);
   }
   for (const std::string& name : groups) {
     const auto number = shim::user_number(name);
@@ -37,25 +38,23 @@ Result<LocalUsers> LocalUsers::make(const std::vector<std::string>& users, const
     if (!found) return Error{found.code(), "--allow-group: " + found.error().message()};
     if (*found == nullptr && !number)
       return Error{Errc::invalid_argument, "--allow-group: there is no group '" + name + "'"};
-    made.groups_.insert(*found != nullptr ? (*found)->gr_gid : *number);
+    allowed_groups.insert(*found != nullptr ? (*found)->gr_gid : *number);
     if (*found == nullptr) continue;
     std::vector<std::string> members;  // copied first: the next look-up may use the same memory
     for (char** member = (*found)->gr_mem; *member != nullptr; ++member) members.emplace_back(*member);
     for (const std::string& member : members) {
       const auto user = find_user(member);
       if (!user) return Error{user.code(), "--allow-group: " + user.error().message()};
-      if (*user != nullptr) made.users_.insert((*user)->pw_uid);
+      if (*user != nullptr) allowed.insert((*user)->pw_uid);
     }
   }
-  return made;
-}
-
-Status LocalUsers::may_call(const shim::ClientCredentials& client) const {
-  const auto allowed = [&client](gid_t group) { return client.is_member_of(group); };
-  if (users_.contains(client.uid) || std::ranges::any_of(groups_, allowed)) return {};
-  return Error{Errc::not_permitted, "user " + std::to_string(client.uid) +
-                                        " may not call other hosts with this host's keys; start lrpc-netd with "
-                                        "--allow-user or --allow-group"};
+  return [allowed, allowed_groups](const shim::ClientCredentials& client) -> Status {
+    const auto has = [&client](gid_t group) { return client.is_member_of(group); };
+    if (allowed.contains(client.uid) || std::ranges::any_of(allowed_groups, has)) return {};
+    return Error{Errc::not_permitted, "user " + std::to_string(client.uid) +
+                                          " may not call other hosts with this host's keys; start lrpc-netd with "
+                                          "--allow-user or --allow-group"};
+  };
 }
 
 }  // namespace lrpc::netd

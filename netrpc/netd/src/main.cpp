@@ -314,11 +314,9 @@ int serve(CommandLine& line) {
     return complain(
         "say --keys FILE (a line for each host: its address and a key that --generate-key has made), or --insecure");
   if (auto chosen = choose_graph(line); !chosen) return complain(chosen.error().message());
-  auto users = lrpc::netd::LocalUsers::make(line.users, line.groups);
-  if (!users) return complain(users.error().message());
-  line.daemon.authorise = [users = std::move(users).value()](const lrpc::shim::ClientCredentials& client) {
-    return users.may_call(client);
-  };
+  auto may_call = lrpc::netd::who_may_call(line.users, line.groups);
+  if (!may_call) return complain(may_call.error().message());
+  line.daemon.authorise = std::move(may_call).value();
   line.daemon.sandbox = line.common.sandbox != "off";
   line.daemon.sandbox_required = line.common.sandbox == "required";
   // In the sandbox only an existing file can be written.
