@@ -64,15 +64,15 @@ Result<std::unique_ptr<ForeignBinding>> PathService::bind_foreign(ForeignServers
   return options_.foreign->bind(wanted);
 }
 
-NetworkPath::CallResults PathService::call_foreign(const CallContext* caller, const Path& path, std::uint16_t number,
-                                                   milliseconds limit, std::span<const std::byte> image,
-                                                   Buffer* results) {
+NetworkPath::CallResults PathService::call_foreign(const CallContext* caller, const Path& path,
+                                                   const CallPrologue& prologue, std::span<const std::byte> image,
+                                                   Buffer& results) {
   std::array<std::byte, kMaxImage> arguments;  // the client may change its image meanwhile
   std::array<std::byte, kMaxImage> room;
   std::ranges::copy(image, arguments.begin());
-  const auto [status, size] = path.foreign->call(caller, number, std::span(arguments).first(image.size()), limit, room);
-  if (results != nullptr && !results->assign(std::span(room).first(size)))
-    return {.status = failed(Errc::bad_result), .ended = false};
+  const auto [status, size] = path.foreign->call(caller, prologue.procedure, std::span(arguments).first(image.size()),
+                                                 milliseconds(prologue.remaining_ms), room);
+  if (!results.assign(std::span(room).first(size))) return {.status = failed(Errc::bad_result), .ended = false};
   return {.status = status, .ended = false};
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <mutex>
 #include <new>
 #include <string>
@@ -220,62 +219,47 @@ Errc PathService::deliver(const Path& path, const CallContext* caller, CallProlo
   }
 }
 
-Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& path, std::uint16_t number,
-                                                   std::uint32_t limit_ms, std::span<const std::byte> image,
-                                                   Buffer& results) {
-  using Results = NetworkPath::CallResults;
-  if (path.has_ended()) return Results{.status = failed(Errc::binding_revoked), .ended = true};
+NetworkPath::CallResults PathService::call(const CallContext* caller, Path& path, const CallPrologue& prologue,
+                                           std::span<const std::byte> image, Buffer& results) {
+  if (path.has_ended()) return {.status = failed(Errc::binding_revoked), .ended = true};
   const Share share = path.accounts.call();
-  if (!share.granted()) return Results{.status = failed(Errc::limit_reached), .ended = false};
-  if (path.foreign) return call_foreign(&context, path, number, milliseconds(limit_ms), image, &results);
-  if (path.members) return call_first(path, {{}, path.hash, number, false, limit_ms}, image, results);
+  if (!share.granted()) return {.status = failed(Errc::limit_reached), .ended = false};
+  if (path.foreign) return call_foreign(caller, path, prologue, image, results);
+  if (path.members) return call_first(path, prologue, image, results);
   std::array<std::byte, kMaxCallMessage> reply;
   std::optional<CallAnswer> answer;
-  const Errc sent = deliver(path, &context, {path.key(), path.hash, number, false, limit_ms}, image, reply, answer);
-  if ((sent == Errc::timed_out && limit_ms != 0) || sent == Errc::call_cancelled)
-    return Results{.status = failed(Errc::call_aborted), .ended = false};
-  if (wanting(sent)) return Results{.status = failed(what_wants(sent)), .ended = false};
-  if (sent == Errc::call_lost) return Results{.status = failed(sent), .ended = false};
+  const Errc sent = deliver(path, caller, prologue, image, reply, answer);
+  if ((sent == Errc::timed_out && prologue.remaining_ms != 0) || sent == Errc::call_cancelled)
+    return {.status = failed(Errc::call_aborted), .ended = false};
+  if (wanting(sent)) return {.status = failed(what_wants(sent)), .ended = false};
+  if (sent == Errc::call_lost) return {.status = failed(sent), .ended = false};
   if (!answer || !results.assign(answer->image)) {
     // Nobody knows whether the call was executed; no later one is.
     path.end();
-    return Results{.status = failed(Errc::call_failed), .ended = true};
+    return {.status = failed(Errc::call_failed), .ended = true};
   }
   if (answer->ended) path.end();
-  return Results{.status = answer->status, .ended = answer->ended};
+  return {.status = answer->status, .ended = answer->ended};
+}
+
+Result<NetworkPath::CallResults> PathService::Call(CallContext& context, Path& path, std::uint16_t number,
+                                                   std::uint32_t limit_ms, std::span<const std::byte> image,
+                                                   Buffer& results) {
+  return call(&context, path, {path.key(), path.hash, number, false, limit_ms}, image, results);
+}
+
+/// The sender does not wait: only the deadline limits the call.
+void PathService::Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image) {
+  std::uint32_t left_ms = 0;
+  if (const auto left = context.remaining())
+    left_ms = shim::ImportRequest::wire_timeout(std::max(std::chrono::ceil<milliseconds>(*left), milliseconds(1)));
+  Buffer none;
+  (void)call(nullptr, path, {path.key(), path.hash, number, true, left_ms}, image, none);
 }
 
 Result<NetworkPath::ExportsResults> PathService::Exports(CallContext&, const String<255>& name) {
   const bool exported = shim::valid_name(name.view()) && options_.exported && options_.exported(name.view());
   return NetworkPath::ExportsResults{.exported = exported, .address = options_.own_address};
-}
-
-void PathService::Send(CallContext& context, Path& path, std::uint16_t number, std::span<const std::byte> image) {
-  const Share share = path.accounts.call();
-  if (path.has_ended() || !share.granted()) return;
-  std::array<std::byte, 64> reply;
-  // The sender does not wait: only the deadline limits the call.
-  std::uint32_t left_ms = 0;
-  if (const auto left = context.remaining()) {
-    const auto rounded = std::chrono::ceil<milliseconds>(*left).count();
-    left_ms =
-        static_cast<std::uint32_t>(std::clamp<std::int64_t>(rounded, 1, std::numeric_limits<std::uint32_t>::max()));
-  }
-  if (path.foreign) {
-    (void)call_foreign(nullptr, path, number, milliseconds(left_ms), image, nullptr);
-    return;
-  }
-  if (path.members) {
-    std::size_t size = 0;
-    Answers nobody(*path.members);
-    (void)call_members(path, {{}, path.hash, number, true, left_ms}, image, reply, size, nobody);
-    return;
-  }
-  std::optional<CallAnswer> answer;
-  const Errc sent = deliver(path, nullptr, {path.key(), path.hash, number, true, left_ms}, image, reply, answer);
-  if (sent == Errc::timed_out && left_ms != 0) return;  // lost: a one-way call may be, once its deadline is over
-  if (wanting(sent) || sent == Errc::call_lost) return;
-  if (!answer || answer->ended) path.end();
 }
 
 PathService::Path::Path(PathService& service, HostAddress at, CallAccounts counted_in, std::uint64_t of,

@@ -156,10 +156,10 @@ class PathService {
   /// Errors: those of ForeignServers::bind(), limit_reached.
   [[nodiscard]] Result<std::unique_ptr<ForeignBinding>> bind_foreign(ForeignServers::Wanted& wanted,
                                                                      const CallAccounts& accounts);
-  /// `caller` null: no client waits.
+  /// As call().
   [[nodiscard]] static NetworkPath::CallResults call_foreign(const CallContext* caller, const Path& path,
-                                                             std::uint16_t number, std::chrono::milliseconds limit,
-                                                             std::span<const std::byte> image, Buffer* results);
+                                                             const CallPrologue& prologue,
+                                                             std::span<const std::byte> image, Buffer& results);
 
   // Of groups (group_paths.cpp).
 
@@ -188,6 +188,9 @@ class PathService {
   [[nodiscard]] Gone gone(const Path& path) const {
     return [this, &path] { return options_.now() - path.left.load() > options_.silence; };
   }
+  /// `caller` null: no client waits, nor looks at `results`, which may have no room.
+  NetworkPath::CallResults call(const CallContext* caller, Path& path, const CallPrologue& prologue,
+                                std::span<const std::byte> image, Buffer& results);
   [[nodiscard]] Errc deliver(const Path& path, const CallContext* caller, CallPrologue prologue,
                              std::span<const std::byte> image, std::span<std::byte> reply,
                              std::optional<CallAnswer>& answer);
