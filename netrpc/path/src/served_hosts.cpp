@@ -50,8 +50,7 @@ class ServedHosts::Served {
  public:
   Served(ServedHosts& hosts, const Principal& from, Command command) : hosts_(hosts) {
     std::lock_guard lock(hosts_.mutex_);
-    at_ = hosts_.hosts_.find(key_of(from));
-    if (at_ == hosts_.hosts_.end()) at_ = hosts_.hosts_.try_emplace(HostKey(key_of(from))).first;
+    at_ = hosts_.hosts_.try_emplace(from).first;
     host().heard = hosts_.options_.now();
     Holding& commands = host().commands;
     const std::size_t all = hosts_.options_.max_commands;
@@ -249,7 +248,7 @@ void ServedHosts::drop(Host& host, const Remote& remote) {
 void ServedHosts::unbind(const Principal& from, const BindingKey& key) {
   Gone gone;
   std::lock_guard lock(mutex_);
-  const auto host = hosts_.find(key_of(from));
+  const auto host = hosts_.find(from);
   if (host == hosts_.end()) return;
   host->second.heard = options_.now();
   auto& bindings = host->second.bindings;
@@ -281,7 +280,7 @@ void ServedHosts::forget(HostAddress address, Arrival last) {
   for (auto host = hosts_.begin(); host != hosts_.end();) {
     // If the first command of its present life came after `last`, that is the new life: the former one's bindings went
     // then.
-    const bool meant = std::get<HostAddress>(host->first) == address && host->second.since <= last;
+    const bool meant = host->first.host == address && host->second.since <= last;
     if (meant) {
       gone.bindings.merge(host->second.bindings);
       host->second.boot = 0;

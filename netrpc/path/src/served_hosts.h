@@ -2,12 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 
 #include "accounts.h"
 #include "lrpc/netrpc/path/broker.h"
@@ -52,11 +50,6 @@ class ServedHosts {
     const std::uint64_t hash;
     Clock::time_point named;  ///< When the host last named the binding, so it knows of it.
   };
-  /// A peer that has shown a host's key and a peer that only has its address are two hosts: neither can end the other's
-  /// bindings.
-  using HostKey = std::tuple<HostAddress, shim::HostAuthentication, std::string>;
-  /// To find a host without allocating.
-  [[nodiscard]] static auto key_of(const Principal& who) { return std::tie(who.host, who.authentication, who.key); }
   using Bindings = std::map<std::uint64_t, std::shared_ptr<Remote>>;
   struct Host {
     std::uint64_t boot = 0;  ///< Of its broker; 0: not known yet.
@@ -78,7 +71,9 @@ class ServedHosts {
     Gone& operator=(const Gone&) = delete;
     ~Gone();
   };
-  using Hosts = std::map<HostKey, Host, std::less<>>;
+  /// A peer that has shown a host's key and a peer that only has its address are two hosts: neither can end the other's
+  /// bindings.
+  using Hosts = std::map<Principal, Host>;
   /// A command that is being served: it counts in its host, which stays as long as this lives.
   class Served;
 

@@ -94,7 +94,7 @@ Errc ServedProgram::call_through(Bound& bound, std::uint32_t number, std::span<c
 
 std::shared_ptr<ServedProgram::Bound> ServedProgram::find(const shim::Principal& from) {
   const std::lock_guard lock(mutex_);
-  const auto found = bindings_.find(caller(from));
+  const auto found = bindings_.find(from);
   if (found == bindings_.end()) return nullptr;
   found->second->used = Clock::now();
   found->second->again = true;
@@ -113,7 +113,7 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
         return Error{Errc::timed_out, "another host's import of it takes too long"};
       if (!last_import_ && !is_about_one_host(last_import_.code())) return last_import_.error();
     }
-    if (const auto known = bindings_.find(caller(from)); known != bindings_.end()) return known->second;
+    if (const auto known = bindings_.find(from); known != bindings_.end()) return known->second;
     importing_ = true;
   }
   Result<std::shared_ptr<Bound>> made = Errc::call_failed;
@@ -131,7 +131,7 @@ Result<std::shared_ptr<ServedProgram::Bound>> ServedProgram::bind(const shim::Pr
   imported_.notify_all();
   if (!made) return made;
   if (bindings_.size() >= options_.max_bindings) ousted = oust_locked();
-  bindings_.emplace(caller(from), *made);
+  bindings_.emplace(from, *made);
   return made;
 }
 
@@ -211,7 +211,7 @@ Status ServedProgram::learn(const shim::Described& described) {
 
 void ServedProgram::drop(const shim::Principal& from, const std::shared_ptr<Bound>& bound) {
   const std::lock_guard lock(mutex_);
-  const auto found = bindings_.find(caller(from));
+  const auto found = bindings_.find(from);
   if (found != bindings_.end() && found->second == bound) bindings_.erase(found);
 }
 

@@ -11,7 +11,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "lrpc/raw_binding.h"
@@ -62,9 +61,7 @@ class ServedProgram {
     std::atomic<Clock::time_point> used;
     std::atomic<bool> again{false};  ///< It has served more than the call that it was made for.
   };
-  using Caller = std::tuple<std::uint32_t, shim::HostAuthentication, std::string>;
-  [[nodiscard]] static Caller caller(const shim::Principal& from) { return {from.host, from.authentication, from.key}; }
-  using Bindings = std::map<Caller, std::shared_ptr<Bound>>;
+  using Bindings = std::map<shim::Principal, std::shared_ptr<Bound>>;
 
   [[nodiscard]] std::shared_ptr<Bound> find(const shim::Principal& from);
   [[nodiscard]] Result<std::shared_ptr<Bound>> bind(const shim::Principal& from, Clock::time_point deadline);

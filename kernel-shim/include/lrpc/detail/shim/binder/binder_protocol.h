@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -131,7 +132,8 @@ struct Principal {
   std::uint32_t host = 0;  ///< IPv4 address, in host order.
   HostAuthentication authentication = HostAuthentication::none;
   std::string key = {};  ///< The key's name, if there is one.
-  friend bool operator==(const Principal&, const Principal&) = default;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 stumbles over a defaulted operator<=>
+  friend auto operator<=>(const Principal&, const Principal&) = default;
 };
 
 /// An InterfaceId that owns its name.
