@@ -264,21 +264,17 @@ void StormApplication::call_demux(Session& lower, Message request) noexcept {
   ledger_.executed(call, static_cast<std::uint16_t>(machine_.index()), filled(request, call, kRequestSalt));
   request.clear();
   Message reply = make_message(call, 0, 0, size, kReplySalt);
-  if (delay.count() == 0) return lower.reply(std::move(reply));
-  if (free_late_ == nullptr) {
-    late_.push_back(std::make_unique<LateReply>(*this));
-    free_late_ = late_.back().get();
-  }
-  LateReply& late = *std::exchange(free_late_, free_late_->next_free);
-  late.session = SessionRef(&lower);
-  late.message = std::move(reply);
-  host().events().schedule(late.due, delay);
+  LateReply* const late = delay.count() == 0 ? nullptr : late_.take(*this);
+  if (late == nullptr) return lower.reply(std::move(reply));
+  late->session = SessionRef(&lower);
+  late->message = std::move(reply);
+  host().events().schedule(late->due, delay);
 }
 
 void StormApplication::reply_late(LateReply& late) {
   const SessionRef session = std::exchange(late.session, {});
   Message message = std::move(late.message);
-  late.next_free = std::exchange(free_late_, &late);
+  late_.give_back(late);
   session->reply(std::move(message));
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "netrpc/sim/storm.h"
+#include "netrpc/src/spares.h"
 
 namespace lrpc::netrpc::storm {
 
@@ -91,7 +92,6 @@ class StormApplication final : public Protocol {
     StormApplication& application;
     SessionRef session;
     Message message;
-    LateReply* next_free = nullptr;
     Event due;
   };
 
@@ -109,8 +109,7 @@ class StormApplication final : public Protocol {
   std::vector<std::uint16_t> peers_;
   std::vector<SessionRef> sessions_;  ///< By place in peers_.
   std::vector<std::unique_ptr<Caller>> callers_;
-  std::vector<std::unique_ptr<LateReply>> late_;
-  LateReply* free_late_ = nullptr;
+  Spares<LateReply> late_;
 };
 
 }  // namespace lrpc::netrpc::storm

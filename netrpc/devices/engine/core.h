@@ -13,6 +13,7 @@
 #include "netrpc/devices/engine/local_address.h"
 #include "netrpc/devices/engine/uring_engine.h"
 #include "netrpc/src/attempt.h"
+#include "netrpc/src/queue.h"
 
 namespace lrpc::netrpc {
 
@@ -90,7 +91,7 @@ struct UringEngine::Lead {
 struct UringEngine::Follower {
   const std::function<bool()>* done = nullptr;
   std::atomic<std::uint32_t> word{0};  ///< 1: woken. Other threads read this, so no SleepingWord.
-  Follower* next = nullptr;
+  Link<Follower> link{};
 };
 
 struct UringEngine::Core {
@@ -107,7 +108,7 @@ struct UringEngine::Core {
   bool kicked = false;
 
   Lead* leader = nullptr;
-  Follower* followers = nullptr;
+  Queue<Follower, &Follower::link> followers;
   bool woke_follower = false;         ///< Since this leader began.
   std::uint32_t serving = 0;          ///< How many more calls may end until this host counts as one that only calls.
   std::uint32_t long_procedures = 0;  ///< How many more short user procedures until no long ones are expected.

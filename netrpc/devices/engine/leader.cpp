@@ -87,7 +87,7 @@ bool UringEngine::finished(const Lead& me) const {
   // A service thread has received for a caller, which had to be woken: if this host only calls, let the caller receive
   // for itself the next time.
   if (!core.woke_follower || core.serving != 0) return false;
-  for (const Follower* follower = core.followers; follower != nullptr; follower = follower->next)
+  for (const Follower* follower = core.followers.first(); follower != nullptr; follower = follower->link.after)
     if (follower->word.load(std::memory_order_relaxed) == 0) return false;
   return true;
 }
@@ -140,8 +140,8 @@ void UringEngine::shepherd_one() noexcept {
 /// `now`: a message is expected at any moment.
 void UringEngine::hand_over(bool now) noexcept {
   Core& core = *core_;
-  if (core.followers != nullptr) {
-    std::atomic<std::uint32_t>& word = core.followers->word;
+  if (!core.followers.empty()) {
+    std::atomic<std::uint32_t>& word = core.followers.first()->word;
     if (word.exchange(1, std::memory_order_relaxed) != 0) return;
     Core::add_one(core.counts.wakes);
     shim::futex_wake_private(word, 1);
@@ -153,24 +153,20 @@ void UringEngine::hand_over(bool now) noexcept {
 void UringEngine::follow(const std::function<bool()>& done, Time deadline) {
   Core& core = *core_;
   Follower me{.done = &done};
-  Follower** end = &core.followers;
-  while (*end != nullptr) end = &(*end)->next;
-  *end = &me;
+  core.followers.push_back(me);
   Monitor& monitor = core.host->monitor();
   while (me.word.load(std::memory_order_relaxed) == 0 && (deadline == Time::max() || core.host->now() < deadline)) {
     monitor.unlock();
     (void)shim::futex_wait_private(me.word, 0, left_until(deadline));
     monitor.lock();
   }
-  Follower** at = &core.followers;
-  while (*at != &me) at = &(*at)->next;
-  *at = me.next;
+  core.followers.remove(me);
 }
 
 void UringEngine::wake(Host& host) noexcept {
   attach(host);
   Core& core = *core_;
-  for (Follower* follower = core.followers; follower != nullptr; follower = follower->next) {
+  for (Follower* follower = core.followers.first(); follower != nullptr; follower = follower->link.after) {
     if (follower->word.load(std::memory_order_relaxed) != 0 || !(*follower->done)()) continue;
     follower->word.store(1, std::memory_order_relaxed);
     core.woke_follower = true;
