@@ -229,9 +229,8 @@ bool UringReceiver::has_earlier_news() noexcept {
 
 void UringReceiver::receive(std::optional<Time> until) {
   UringEngine::Core& core = *engine_.core_;
-  if (!opened_ && !open()) {  // it was closed because a socket was removed, and cannot be made again
-    return core.epoll->receive(until);
-  }
+  if (!opened_) attempt([this] { (void)open(); });  // it was closed because a socket was removed
+  if (!opened_) return core.epoll->receive(until);
   const bool earlier = has_earlier_news();
   const bool polls = polling_.try_now();
   if (!polls) {
