@@ -1,5 +1,6 @@
 // lrpc-stubgen: the command line around compile() and generate().
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -73,24 +74,22 @@ std::optional<std::string> read(const std::string& file, std::string& why) {
   return text;
 }
 
-/// All or nothing for each header: a build that is interrupted never leaves half of one behind.
+/// All or nothing for each header: a build that is interrupted never leaves half of one behind. Each run has drafts of
+/// its own, because several steps of a build may make the same header at once.
 bool write(const std::filesystem::path& path, const std::string& text, std::string& why) {
   std::filesystem::path draft = path;
-  draft += ".new";
-  errno = 0;
-  {
-    std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
-    stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-    stream.close();
-    if (!stream) {
-      why = std::strerror(errno != 0 ? errno : EIO);
-      return false;
-    }
-  }
+  draft += fmt::format(".{}.new", getpid());
   std::error_code error;
-  std::filesystem::rename(draft, path, error);
-  if (error) why = error.message();
-  return !error;
+  errno = 0;
+  std::ofstream stream(draft, std::ios::binary | std::ios::trunc);
+  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
+  stream.close();
+  if (!stream) error.assign(errno != 0 ? errno : EIO, std::generic_category());
+  if (!error) std::filesystem::rename(draft, path, error);
+  if (!error) return true;
+  why = error.message();
+  std::filesystem::remove(draft, error);
+  return false;
 }
 
 int run(const Options& options) {

@@ -125,6 +125,18 @@ TEST_F(Command, exits_2_if_it_is_used_wrongly_or_a_file_cannot_be_read_or_writte
   }
 }
 
+TEST_F(Command, shares_no_draft_with_another_run_and_leaves_none_if_it_cannot_write) {
+  const std::string good = write("good.lrpc", "interface Good version 1.0 { procedure A(); }");
+  const fs::path out = directory_ / "out";
+  fs::create_directories(out / "good.types.h.new");  // as a draft of another run: it is in nobody's way
+  const Outcome outcome = run(good + " --out " + out.string());
+  EXPECT_EQ(outcome.status, 0) << outcome.text;
+  fs::remove(out / "good.server.h");
+  fs::create_directory(out / "good.server.h");
+  EXPECT_EQ(run(good + " --out " + out.string()).status, 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(out), fs::directory_iterator()), 4);
+}
+
 TEST_F(Command, exits_2_if_it_cannot_print) {
   const std::string wrong = write("wrong.idl", "");
   for (const std::string& arguments : {golden("files.lrpc") + " --print-pdl", golden("files.lrpc") + " --list-outputs",
