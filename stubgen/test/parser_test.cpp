@@ -127,8 +127,8 @@ TEST(Parser, a_record_that_is_not_closed_does_not_swallow_the_procedures) {
 }
 
 TEST(Parser, what_is_not_supported_yet_says_what_to_use_instead) {
-  for (const char* type :
-       {"sequence<int32, 4>", "optional<int32>", "map<byte, bool>", "ref int32", "ref<int32>", "fd"}) {
+  for (const char* type : {"sequence<int32, 4>", "optional<int32>", "map<byte, bool>", "ref int32", "ref<int32>", "fd",
+                           "union { a: int32; }", "union { a: int32; }, b: int8"}) {
     const auto compiled = compile_body("procedure A(a: " + std::string(type) + ");");
     EXPECT_TRUE(compiled.says("is not supported yet")) << type << compiled.diagnostics;
     EXPECT_TRUE(compiled.says("note: ")) << type;

@@ -92,7 +92,8 @@ void TokenStream::recover() {
     if (first && at_item() && current_.first_on_line && !at_word("union")) return;
     const TokenKind kind = take().kind;
     if (kind == TokenKind::open_brace) ++depth;
-    if (kind == TokenKind::close_brace && --depth == 0) {
+    // A block within a list in parentheses does not end the declaration.
+    if (kind == TokenKind::close_brace && --depth == 0 && !at(TokenKind::close_paren) && !at(TokenKind::comma)) {
       take_if(TokenKind::semicolon);
       return;
     }
