@@ -253,12 +253,13 @@ TEST(Checker, an_interface_without_procedures_is_refused) {
   EXPECT_TRUE(compile_text("interface T version 1.0 { }").says("has 0 procedures"));
 }
 
+auto compiled_with(int procedures) {
+  std::string body;
+  for (int i = 0; i < procedures; ++i) body += "procedure " + std::string(100, 'P') + std::to_string(i) + "();\n";
+  return compile_body(body);
+}
+
 TEST(Checker, a_declaration_that_may_be_too_long_for_an_export_is_warned_of) {
-  const auto compiled_with = [](int procedures) {
-    std::string body;
-    for (int i = 0; i < procedures; ++i) body += "procedure " + std::string(100, 'P') + std::to_string(i) + "();\n";
-    return compile_body(body);
-  };
   const auto longer = compiled_with(1'200);
   EXPECT_TRUE(longer.interface && longer.interface->canonical.size() > limits::kMaxExportedText);
   EXPECT_TRUE(longer.says("t:1:11: warning: the declaration has ")) << longer.diagnostics;
@@ -266,6 +267,17 @@ TEST(Checker, a_declaration_that_may_be_too_long_for_an_export_is_warned_of) {
   const auto shorter = compiled_with(1'000);
   EXPECT_TRUE(shorter.interface) << shorter.diagnostics;
   EXPECT_EQ(shorter.diagnostics, "");
+}
+
+/// clang -pedantic warns of literals of more than 65,536 characters.
+TEST(Checker, a_declaration_that_is_a_long_literal_keeps_compilers_from_warning_of_it) {
+  for (const int procedures : {500, 600}) {
+    const auto compiled = compiled_with(procedures);
+    ASSERT_TRUE(compiled.interface) << compiled.diagnostics;
+    const std::string types = generate(*compiled.interface, "t")[0].text;
+    EXPECT_EQ(types.find("ignored \"-Woverlength-strings\"") != std::string::npos,
+              compiled.interface->canonical.size() > 65'536);
+  }
 }
 
 TEST(Checker, the_same_declaration_has_the_same_hash_whatever_its_comments_and_defaults) {

@@ -8,6 +8,9 @@
 namespace lrpc::stubgen {
 namespace {
 
+/// What a literal may have, so that no compiler warns about it (-pedantic).
+constexpr std::size_t kMaxLiteral = 65'536;
+
 void emit_variables(Code& code, const Procedure& procedure) {
   std::vector<std::string> names;
   for (const Parameter& parameter : procedure.parameters) {
@@ -90,7 +93,14 @@ void emit_descriptors(Code& code, const Interface& interface) {
   for (const Procedure& procedure : interface.procedures) emit_descriptor(code, procedure);
   code.end("};");
   code.line("/// The declaration, for tools that list, describe and call.");
-  code.last_line("inline constexpr std::string_view kText = R\"lrpc({})lrpc\";", interface.canonical);
+  const bool overlong = interface.canonical.size() > kMaxLiteral;
+  if (overlong) {
+    code.line("#pragma GCC diagnostic push");
+    code.line("#pragma GCC diagnostic ignored \"-Woverlength-strings\"");
+  }
+  code.line("inline constexpr std::string_view kText = R\"lrpc({})lrpc\";", interface.canonical);
+  if (overlong) code.line("#pragma GCC diagnostic pop");
+  code.line();
   code.last_line("}}  // namespace {}", interface.given->own("layout"));
 }
 
