@@ -95,6 +95,4 @@ template <std::size_t N>
   return String<N>(all);
 }
 
-using lrpc::filled;
-
 }  // namespace lrpc::fuzz

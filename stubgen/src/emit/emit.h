@@ -46,6 +46,9 @@ void emit_own_includes(Code& code, const Interface& interface, std::string_view 
 void open_namespace(Code& code, const Interface& interface);
 void close_namespace(Code& code, const Interface& interface);
 
+/// What stands behind a field of the type, so that it begins with a value that conforms: " = 0", "{}", or nothing if
+/// the type's own constructor provides one.
+[[nodiscard]] std::string initializer(const Type& type);
 /// `lrpc::Result<OpenResults, NotFound>`.
 [[nodiscard]] std::string result_type(const Procedure& procedure);
 /// What the caller passes, and what the procedure receives after its context: arguments, then bytes results.

@@ -8,28 +8,10 @@
 namespace lrpc::stubgen {
 namespace {
 
-/// An expression for a value of the type that conforms to it.
+/// An expression for a value that conforms to the type: the one that a record's field of the type begins with.
 std::string conforming(const Type& type) {
-  if (!type.constrained) return cpp_type(type) + "{}";
-  if (type.declared) return fmt::format("conforming_{}_()", type.name);
-  return fmt::format("lrpc::fuzz::filled<{}>({})", cpp_type(type), conforming(*type.target));
-}
-
-void emit_conforming(Code& code, const Type& type, const std::string& value) {
-  code.open(fmt::format("[[maybe_unused]] {0} conforming_{0}_() {{", type.name));
-  if (type.kind == TypeKind::enumeration) {
-    code.line("return {}::{};", type.name, type.enumerators.front().name);
-  } else if (type.kind == TypeKind::record) {
-    code.line("{} {}{{}};", type.name, value);
-    for (const Field& field : type.fields)
-      if (field.type->constrained) code.line("{}.{} = {};", value, field.name, conforming(*field.type));
-    code.line("return {};", value);
-  } else if (type.low || type.high) {
-    code.line("return {}{{{}}};", type.name, cpp_constant(type.low ? *type.low : *type.high));
-  } else {
-    code.line("return {};", conforming(*type.target));
-  }
-  code.end();
+  const std::string value = initializer(type);
+  return fmt::format("{}{{{}}}", cpp_type(type), value.starts_with(" = ") ? value.substr(3) : "");
 }
 
 /// A result as the default implementation returns it.
@@ -140,8 +122,6 @@ Header generate_fuzzer(const Interface& interface, std::string_view stem) {
   code.last_line("#endif");
   open_namespace(code, interface);
   code.last_line("namespace {");
-  for (const Type* type : interface.ordered)
-    if (type->constrained) emit_conforming(code, *type, Locals(interface.given)("value"));
   emit_implementation(code, interface);
   emit_handles(code, interface);
   code.last_line("}  // namespace");

@@ -20,9 +20,7 @@ void emit_enum(Code& code, const Type& type) {
   code.close("};");
 }
 
-std::string initializer(const Type& type);
-
-/// The same for an array: empty braces where zeros conform.
+/// initializer() of an array: empty braces where zeros conform.
 std::string array_initializer(const Type& array) {
   const Type* element = &array;
   while (element->resolved().kind == TypeKind::array) element = element->resolved().target;
@@ -31,25 +29,6 @@ std::string array_initializer(const Type& array) {
   const auto& enumerators = element->resolved().enumerators;
   const bool zeros = enumerators.empty() ? value == "{}" || value == " = 0" : enumerators.front().value.magnitude == 0;
   return zeros ? "{}" : fmt::format(" = lrpc::filled<{}>({})", cpp_type(array), value.substr(3));
-}
-
-/// An initial value that conforms to the type; empty if the type's own constructor provides one.
-std::string initializer(const Type& type) {
-  const Type& resolved = type.resolved();
-  switch (resolved.kind) {
-    case TypeKind::enumeration: return fmt::format(" = {}::{}", resolved.spelled, resolved.enumerators.front().name);
-    case TypeKind::string:
-    case TypeKind::record: return "";
-    case TypeKind::array: return array_initializer(type);
-    case TypeKind::integer:
-      for (const Type* step = &type; step->kind == TypeKind::alias; step = step->target) {
-        if (step->low && !step->low->negative) return fmt::format(" = {}", cpp_constant(*step->low));
-        if (step->high && step->high->negative) return fmt::format(" = {}", cpp_constant(*step->high));
-        if (step->low || step->high) break;
-      }
-      return " = 0";
-    default: return "{}";
-  }
 }
 
 void emit_equality(Code& code, const std::string& name) {
@@ -236,6 +215,24 @@ void emit_callback(Code& code, const Interface& interface) {
 }
 
 }  // namespace
+
+std::string initializer(const Type& type) {
+  const Type& resolved = type.resolved();
+  switch (resolved.kind) {
+    case TypeKind::enumeration: return fmt::format(" = {}::{}", resolved.spelled, resolved.enumerators.front().name);
+    case TypeKind::string:
+    case TypeKind::record: return "";
+    case TypeKind::array: return array_initializer(type);
+    case TypeKind::integer:
+      for (const Type* step = &type; step->kind == TypeKind::alias; step = step->target) {
+        if (step->low && !step->low->negative) return fmt::format(" = {}", cpp_constant(*step->low));
+        if (step->high && step->high->negative) return fmt::format(" = {}", cpp_constant(*step->high));
+        if (step->low || step->high) break;
+      }
+      return " = 0";
+    default: return "{}";
+  }
+}
 
 std::string emit_types(const Interface& interface, std::string_view stem) {
   Code code;

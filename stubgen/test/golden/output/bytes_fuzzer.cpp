@@ -35,7 +35,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::interfere(context);
     lrpc::fuzz::fill(c);
     lrpc::fuzz::fill(d);
-    return std::uint64_t{};
+    return std::uint64_t{0};
   }
 
   void InPlace(lrpc::CallContext& context, std::span<const std::byte> a, lrpc::Buffer& b) {

@@ -18,10 +18,6 @@
 namespace c::d::Callbacks {
 namespace {
 
-[[maybe_unused]] Answer conforming_Answer_() {
-  return Answer::Yes;
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
 };
@@ -37,7 +33,7 @@ struct Default_ : Held_ {
       case 1: return lrpc::raise(Cancelled{});
       default: break;
     }
-    return std::uint64_t{};
+    return std::uint64_t{0};
   }
 
   void Stop(lrpc::CallContext& context) {

@@ -18,30 +18,6 @@
 namespace Enums {
 namespace {
 
-[[maybe_unused]] Small conforming_Small_() {
-  return Small::Zero;
-}
-
-[[maybe_unused]] Sparse conforming_Sparse_() {
-  return Sparse::Negative;
-}
-
-[[maybe_unused]] Wide conforming_Wide_() {
-  return Wide::First;
-}
-
-[[maybe_unused]] Month conforming_Month_() {
-  return Month{1};
-}
-
-[[maybe_unused]] Quarter conforming_Quarter_() {
-  return Quarter{1};
-}
-
-[[maybe_unused]] Below conforming_Below_() {
-  return Below{-1};
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
 };
@@ -56,7 +32,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(b);
     if (!layout::is_Sparse(b)) [[unlikely]] lrpc::fuzz::fail("Enumerations: b does not conform");
     lrpc::fuzz::interfere(context);
-    return conforming_Wide_();
+    return Wide{Wide::First};
   }
 
   lrpc::Result<RangesResults> Ranges(lrpc::CallContext& context, Month a, Below& b) {
@@ -65,7 +41,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(b);
     if (!layout::is_Below(b)) [[unlikely]] lrpc::fuzz::fail("Ranges: b does not conform");
     lrpc::fuzz::interfere(context);
-    return RangesResults{.c = conforming_Quarter_(), .d = Any{}};
+    return RangesResults{.c = Quarter{1}, .d = Any{0}};
   }
 };
 

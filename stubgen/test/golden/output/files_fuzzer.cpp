@@ -18,20 +18,6 @@
 namespace Files {
 namespace {
 
-[[maybe_unused]] Mode conforming_Mode_() {
-  return Mode::Read;
-}
-
-[[maybe_unused]] Cardinal conforming_Cardinal_() {
-  return Cardinal{0};
-}
-
-[[maybe_unused]] Stat conforming_Stat_() {
-  Stat value{};
-  value.mode = conforming_Mode_();
-  return value;
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
   struct File {};
@@ -49,7 +35,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(a);
     lrpc::fuzz::look_at(b);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   void BigIn(lrpc::CallContext& context, const std::array<std::byte, 200>& data) {
@@ -71,8 +57,7 @@ struct Default_ : Held_ {
       case 1: return lrpc::raise(NotFound{});
       default: break;
     }
-    return OpenResults{
-        .file = context.grant<File>(std::make_shared<typename Held_::File>()), .stat = conforming_Stat_()};
+    return OpenResults{.file = context.grant<File>(std::make_shared<typename Held_::File>()), .stat = Stat{}};
   }
 
   lrpc::Result<Cardinal> Write(
@@ -80,7 +65,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(file);
     lrpc::fuzz::look_at(data);
     lrpc::fuzz::interfere(context);
-    return conforming_Cardinal_();
+    return Cardinal{0};
   }
 
   void Read(lrpc::CallContext& context, typename Held_::File& file, std::uint32_t count, lrpc::Buffer& data) {

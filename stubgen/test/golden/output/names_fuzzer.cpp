@@ -18,22 +18,6 @@
 namespace Names {
 namespace {
 
-[[maybe_unused]] type conforming_type_() {
-  return type::range;
-}
-
-[[maybe_unused]] version conforming_version_() {
-  version value{};
-  value.value = conforming_type_();
-  return value;
-}
-
-[[maybe_unused]] error conforming_error_() {
-  error value{};
-  value.code = conforming_type_();
-  return value;
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
   struct option {};
@@ -60,10 +44,10 @@ struct Default_ : Held_ {
     lrpc::fuzz::interfere(context_);
     lrpc::fuzz::fill(raised);
     switch (lrpc::fuzz::choose(3)) {
-      case 1: return lrpc::raise(conforming_error_());
+      case 1: return lrpc::raise(error{});
       default: break;
     }
-    return LocalsResults{.outcome = std::int32_t{}, .tail = std::int32_t{}, .results = conforming_version_()};
+    return LocalsResults{.outcome = std::int32_t{0}, .tail = std::int32_t{0}, .results = version{}};
   }
 
   lrpc::Result<DerivedResults> Derived(
@@ -101,7 +85,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::interfere(context);
     lrpc::fuzz::fill(copied);
     lrpc::fuzz::fill(second);
-    return DerivedResults{.Outcome = std::array<bool, 3>{}, .second_found = std::int32_t{}};
+    return DerivedResults{.Outcome = std::array<bool, 3>{}, .second_found = std::int32_t{0}};
   }
 
   lrpc::Result<std::int32_t> export_name(
@@ -112,22 +96,22 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(options);
     lrpc::fuzz::look_at(socket);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<std::int32_t> raise(lrpc::CallContext& context, std::int32_t move) {
     lrpc::fuzz::look_at(move);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<std::int32_t, error> Errc(lrpc::CallContext& context) {
     lrpc::fuzz::interfere(context);
     switch (lrpc::fuzz::choose(3)) {
-      case 1: return lrpc::raise(conforming_error_());
+      case 1: return lrpc::raise(error{});
       default: break;
     }
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<std::int32_t, error> procedure(
@@ -139,10 +123,10 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(raises);
     lrpc::fuzz::interfere(context);
     switch (lrpc::fuzz::choose(3)) {
-      case 1: return lrpc::raise(conforming_error_());
+      case 1: return lrpc::raise(error{});
       default: break;
     }
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 };
 

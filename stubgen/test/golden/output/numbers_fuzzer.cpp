@@ -39,8 +39,8 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(h);
     lrpc::fuzz::interfere(context);
     return IntegersResults{
-        .a2 = std::int8_t{}, .b2 = std::int16_t{}, .c2 = std::int32_t{}, .d2 = std::int64_t{}, .e2 = std::uint8_t{},
-        .f2 = std::uint16_t{}, .g2 = std::uint32_t{}, .h2 = std::uint64_t{}};
+        .a2 = std::int8_t{0}, .b2 = std::int16_t{0}, .c2 = std::int32_t{0}, .d2 = std::int64_t{0},
+        .e2 = std::uint8_t{0}, .f2 = std::uint16_t{0}, .g2 = std::uint32_t{0}, .h2 = std::uint64_t{0}};
   }
 
   lrpc::Result<float> Floats(lrpc::CallContext& context, float a, double& b) {
@@ -61,7 +61,7 @@ struct Default_ : Held_ {
   lrpc::Result<OutParametersResults> OutParameters(lrpc::CallContext& context, std::int32_t a) {
     lrpc::fuzz::look_at(a);
     lrpc::fuzz::interfere(context);
-    return OutParametersResults{.c = std::int32_t{}, .b = std::int32_t{}};
+    return OutParametersResults{.c = std::int32_t{0}, .b = std::int32_t{0}};
   }
 };
 

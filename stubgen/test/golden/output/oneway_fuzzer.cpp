@@ -18,10 +18,6 @@
 namespace Oneway {
 namespace {
 
-[[maybe_unused]] Level conforming_Level_() {
-  return Level{7};
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
 };
@@ -48,7 +44,7 @@ struct Default_ : Held_ {
 
   lrpc::Result<std::uint64_t> Count(lrpc::CallContext& context) {
     lrpc::fuzz::interfere(context);
-    return std::uint64_t{};
+    return std::uint64_t{0};
   }
 };
 

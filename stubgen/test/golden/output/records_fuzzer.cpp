@@ -18,22 +18,6 @@
 namespace Records {
 namespace {
 
-[[maybe_unused]] Percent conforming_Percent_() {
-  return Percent{100};
-}
-
-[[maybe_unused]] Inner conforming_Inner_() {
-  Inner value{};
-  value.share = conforming_Percent_();
-  return value;
-}
-
-[[maybe_unused]] Outer conforming_Outer_() {
-  Outer value{};
-  value.inner = lrpc::fuzz::filled<std::array<Inner, 2>>(conforming_Inner_());
-  return value;
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
 };
@@ -48,7 +32,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(b);
     if (!layout::is_Outer(b)) [[unlikely]] lrpc::fuzz::fail("Turn: b does not conform");
     lrpc::fuzz::interfere(context);
-    return conforming_Inner_();
+    return Inner{};
   }
 };
 

@@ -23,10 +23,6 @@
 namespace layout::start::taken {
 namespace {
 
-[[maybe_unused]] Mode conforming_Mode_() {
-  return Mode::std;
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
   struct Open {};
@@ -39,7 +35,7 @@ struct Default_ : Held_ {
   lrpc::Result<std::int32_t> Client(lrpc::CallContext& context, std::int32_t a) {
     lrpc::fuzz::look_at(a);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<std::int32_t, Failed> Implementation(lrpc::CallContext& context, std::int32_t a) {
@@ -49,14 +45,14 @@ struct Default_ : Held_ {
       case 1: return lrpc::raise(Failed{});
       default: break;
     }
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<Mode> kPdl(lrpc::CallContext& context, Mode a) {
     lrpc::fuzz::look_at(a);
     if (!layout_::is_Mode(a)) [[unlikely]] lrpc::fuzz::fail("kPdl: a does not conform");
     lrpc::fuzz::interfere(context);
-    return conforming_Mode_();
+    return Mode{Mode::std};
   }
 
   lrpc::Result<lrpc::String<9>> layout(lrpc::CallContext& context, const lrpc::String<9>& a) {
@@ -84,7 +80,7 @@ struct Default_ : Held_ {
   lrpc::Result<std::int32_t> start(lrpc::CallContext& context, typename Held_::Open& a) {
     lrpc::fuzz::look_at(a);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   void all(lrpc::CallContext& context, std::shared_ptr<typename Held_::Open> a) {
@@ -103,7 +99,7 @@ struct Default_ : Held_ {
       case 1: return lrpc::raise(Failed{});
       default: break;
     }
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   void callback(lrpc::CallContext& context) {
@@ -114,7 +110,7 @@ struct Default_ : Held_ {
     lrpc::fuzz::look_at(lrpc);
     lrpc::fuzz::look_at(std);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<lrpcResults, Failed> lrpc(lrpc::CallContext& context, std::int32_t std, const lrpc::String<9>& lrpc) {
@@ -125,37 +121,37 @@ struct Default_ : Held_ {
       case 1: return lrpc::raise(Failed{});
       default: break;
     }
-    return lrpcResults{.sum = std::int32_t{}, .mode = conforming_Mode_()};
+    return lrpcResults{.sum = std::int32_t{0}, .mode = Mode{Mode::std}};
   }
 
   lrpc::Result<std::int32_t> std(lrpc::CallContext& context, std::int32_t lrpc, std::span<const std::byte> std) {
     lrpc::fuzz::look_at(lrpc);
     lrpc::fuzz::look_at(std);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<std::int32_t> taken(lrpc::CallContext& context, std::int32_t taken) {
     lrpc::fuzz::look_at(taken);
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<AResults_> A(lrpc::CallContext& context, std::int32_t A_outcome, std::int32_t AResults) {
     lrpc::fuzz::look_at(A_outcome);
     lrpc::fuzz::look_at(AResults);
     lrpc::fuzz::interfere(context);
-    return AResults_{.b = std::int32_t{}, .c = std::int32_t{}};
+    return AResults_{.b = std::int32_t{0}, .c = std::int32_t{0}};
   }
 
   lrpc::Result<std::int32_t> A_outcome(lrpc::CallContext& context) {
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<std::int32_t> AResults(lrpc::CallContext& context) {
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 
   lrpc::Result<lrpc::String<12>> Q(
@@ -185,7 +181,7 @@ struct Default_ : Held_ {
 
   lrpc::Result<std::int32_t> bound(lrpc::CallContext& context) {
     lrpc::fuzz::interfere(context);
-    return std::int32_t{};
+    return std::int32_t{0};
   }
 };
 

@@ -26,55 +26,6 @@
 namespace Client {
 namespace {
 
-[[maybe_unused]] layout conforming_layout_() {
-  return layout::std;
-}
-
-[[maybe_unused]] kPdl conforming_kPdl_() {
-  return kPdl{1};
-}
-
-[[maybe_unused]] Client conforming_Client_() {
-  Client value{};
-  value.layout = conforming_layout_();
-  return value;
-}
-
-[[maybe_unused]] Implementation conforming_Implementation_() {
-  Implementation value{};
-  value.import_over = lrpc::fuzz::filled<std::array<::Client::layout, 2>>(conforming_layout_());
-  value.export_to = conforming_kPdl_();
-  return value;
-}
-
-[[maybe_unused]] start conforming_start_() {
-  start value{};
-  value.start = conforming_Client_();
-  value.Client = conforming_Implementation_();
-  return value;
-}
-
-[[maybe_unused]] export_to conforming_export_to_() {
-  export_to value{};
-  value.Client = conforming_Client_();
-  value.kPdl = conforming_kPdl_();
-  return value;
-}
-
-[[maybe_unused]] import_over conforming_import_over_() {
-  return conforming_Client_();
-}
-
-[[maybe_unused]] callback conforming_callback_() {
-  return callback::callback;
-}
-
-[[maybe_unused]] serve_callbacks conforming_serve_callbacks_() {
-  serve_callbacks value{};
-  value.callback = conforming_callback_();
-  return value;
-}
-
 /// What stands behind the handles of the implementation below.
 struct Objects_ {
   struct all {};
@@ -108,20 +59,20 @@ struct Default_ : Held_ {
     lrpc::fuzz::interfere(context);
     lrpc::fuzz::fill(serve_over);
     switch (lrpc::fuzz::choose(4)) {
-      case 1: return lrpc::raise(conforming_export_to_());
+      case 1: return lrpc::raise(::Client::export_to{});
       case 2: return lrpc::raise(::Client::serve_over{});
       default: break;
     }
     return PResults_{
-        .Implementation = conforming_Implementation_(), .import_over = conforming_import_over_(),
-        .export_to = conforming_kPdl_(),
+        .Implementation = ::Client::Implementation{}, .import_over = ::Client::import_over{},
+        .export_to = ::Client::kPdl{1},
         .all_tag = context.grant<::Client::all_tag>(std::make_shared<typename Held_::all_tag>())};
   }
 
   lrpc::Result<::Client::Client> Single(lrpc::CallContext& context, const ::Client::string_field& string_field) {
     lrpc::fuzz::look_at(string_field);
     lrpc::fuzz::interfere(context);
-    return conforming_Client_();
+    return ::Client::Client{};
   }
 
   void Note(lrpc::CallContext& context, ::Client::layout layout, const lrpc::String<9>& lrpc) {
