@@ -78,8 +78,7 @@ void Lexer::block_comment() {
   while (!done() && !(peek() == '*' && peek(1) == '/')) advance();
   if (done()) {
     in_comment_ = true;
-    diagnostics_.error(start, "this comment has no end");
-    diagnostics_.note(start, "close it with '*/'; comments do not nest");
+    diagnostics_.error(start, "this comment has no end", "close it with '*/'; comments do not nest");
     return;
   }
   std::string_view body = text_.substr(begin + 2, at_ - begin - 2);
@@ -132,8 +131,7 @@ void Lexer::integer(Token& token) {
   const bool overflow = parsed.ec == std::errc::result_out_of_range;
   if (overflow) token.value = std::numeric_limits<std::uint64_t>::max();
   if (malformed || digits.empty()) {
-    diagnostics_.error(token.at, "this is not a number");
-    diagnostics_.note(token.at, "numbers look like 4096, 1_000_000 or 0x1000");
+    diagnostics_.error(token.at, "this is not a number", "numbers look like 4096, 1_000_000 or 0x1000");
   } else if (overflow) {
     diagnostics_.error(token.at, "this number is larger than any type can hold (2^64 - 1)");
   }
@@ -181,8 +179,8 @@ void Lexer::unreadable(Token& token) {
   if (byte >= 0x21 && byte < 0x7f) {
     diagnostics_.error(token.at, fmt::format("'{}' means nothing here", static_cast<char>(byte)));
   } else {
-    diagnostics_.error(token.at, fmt::format("byte 0x{:02x} means nothing here", byte));
-    diagnostics_.note(token.at, "outside of comments an interface file is plain ASCII text");
+    diagnostics_.error(token.at, fmt::format("byte 0x{:02x} means nothing here", byte),
+                       "outside of comments an interface file is plain ASCII text");
   }
 }
 

@@ -42,11 +42,10 @@ class Parser : private TypeParser {
       }
       take();
       take_if(TokenKind::semicolon);
-      if (!at(TokenKind::end) && !reported()) {
-        diagnostics_.error(current_.at, fmt::format("{} stands behind the interface's end", describe(current_)));
-        diagnostics_.note(current_.at, at_word("interface") ? "one file holds one interface: move the second to its own"
-                                                            : "is there one '}' too many above?");
-      }
+      if (!at(TokenKind::end) && !reported())
+        diagnostics_.error(current_.at, fmt::format("{} stands behind the interface's end", describe(current_)),
+                           at_word("interface") ? "one file holds one interface: move the second to its own"
+                                                : "is there one '}' too many above?");
       return interface;
     } catch (const SyntaxError&) {
       return std::nullopt;
@@ -142,8 +141,8 @@ class Parser : private TypeParser {
       if (reported()) throw SyntaxError{};
       const Token found = current_;
       if (at_item()) take();  // recover() would not skip this word
-      diagnostics_.error(found.at, fmt::format("expected a procedure, found {}", describe(found)));
-      diagnostics_.note(found.at, "a callback holds procedures only; types, errors and options stand beside it");
+      diagnostics_.error(found.at, fmt::format("expected a procedure, found {}", describe(found)),
+                         "a callback holds procedures only; types, errors and options stand beside it");
       throw SyntaxError{};
     });
     expect(TokenKind::close_brace, "after the callback's procedures");
@@ -178,8 +177,7 @@ class Parser : private TypeParser {
         result.direction = ast::Direction::out;
       }
       if (results && result.direction != ast::Direction::out) {
-        diagnostics_.error(where, "a result cannot be 'in' or 'inout'");
-        diagnostics_.note(where, "declare it among the parameters, before '->'");
+        diagnostics_.error(where, "a result cannot be 'in' or 'inout'", "declare it among the parameters, before '->'");
         result.direction = ast::Direction::out;
       }
     }

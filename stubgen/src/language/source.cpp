@@ -7,7 +7,10 @@
 
 namespace lrpc::stubgen {
 
-void Diagnostics::error(Location at, std::string message) { add(Severity::error, at, std::move(message)); }
+void Diagnostics::error(Location at, std::string message, std::string hint) {
+  add(Severity::error, at, std::move(message));
+  if (!hint.empty()) note(at, std::move(hint));
+}
 void Diagnostics::warning(Location at, std::string message) { add(Severity::warning, at, std::move(message)); }
 void Diagnostics::note(Location at, std::string message) { add(Severity::note, at, std::move(message)); }
 

@@ -70,16 +70,12 @@ bool TokenStream::take_comma(std::string_view where, bool& semicolons) {
 }
 
 void TokenStream::fail(std::string message, std::string hint) {
-  if (!reported()) {
-    diagnostics_.error(current_.at, std::move(message));
-    if (!hint.empty()) diagnostics_.note(current_.at, std::move(hint));
-  }
+  if (!reported()) diagnostics_.error(current_.at, std::move(message), std::move(hint));
   throw SyntaxError{};
 }
 
 void TokenStream::unsupported(Location at, std::string_view what, std::string_view instead) {
-  diagnostics_.error(at, fmt::format("{} is not supported yet", what));
-  diagnostics_.note(at, std::string(instead));
+  diagnostics_.error(at, fmt::format("{} is not supported yet", what), std::string(instead));
   throw SyntaxError{};
 }
 

@@ -64,11 +64,9 @@ class Checker {
     const std::string& name = option.name.text;
     const auto* number = std::get_if<ast::Number>(&option.value);
     const auto* text = std::get_if<std::string>(&option.value);
-    if (name != "astacks" && name != "astack_size" && name != "namespace") {
-      diagnostics_.error(option.name.at, fmt::format("there is no option '{}'", name));
-      diagnostics_.note(option.name.at, "the options are astacks, astack_size and namespace");
-      return;
-    }
+    if (name != "astacks" && name != "astack_size" && name != "namespace")
+      return diagnostics_.error(option.name.at, fmt::format("there is no option '{}'", name),
+                                "the options are astacks, astack_size and namespace");
     if (!options_.insert(name).second)
       diagnostics_.error(option.name.at, fmt::format("the option '{}' is set twice", name));
     if (name == "namespace") {
@@ -76,8 +74,8 @@ class Checker {
         if (check_namespace(*text, option.value_at, diagnostics_)) interface_.enclosing_namespace = *text;
         return;
       }
-      diagnostics_.error(option.value_at, "the option 'namespace' takes a text in quotes");
-      diagnostics_.note(option.value_at, "write 'option namespace = \"a::b\";'");
+      diagnostics_.error(option.value_at, "the option 'namespace' takes a text in quotes",
+                         "write 'option namespace = \"a::b\";'");
       return;
     }
     if (number == nullptr) {
@@ -100,10 +98,9 @@ class Checker {
       return false;
     }
     const std::size_t count = procedures_.size();
-    if ((count == 0 && !diagnostics_.has_errors()) || count > limits::kMaxProcedures) {
+    if ((count == 0 && !diagnostics_.has_errors()) || count > limits::kMaxProcedures)
       diagnostics_.error(file_.name.at, fmt::format("the interface has {} procedures; it can have 1 to {}", count,
                                                     limits::kMaxProcedures));
-    }
     const auto enter = [&](const ast::Name& name) { return names_.declare(name, NameUse::type); };
     std::uint32_t handles = 0;
     for (const auto& declaration : file_.declarations) {
@@ -149,10 +146,9 @@ class Checker {
   void callback() {
     if (callback_ == nullptr) return;
     const std::size_t count = callback_->procedures.size();
-    if ((count == 0 && !diagnostics_.has_errors()) || count > limits::kMaxProcedures) {
+    if ((count == 0 && !diagnostics_.has_errors()) || count > limits::kMaxProcedures)
       diagnostics_.error(callback_->at, fmt::format("the callback has {} procedures; it can have 1 to {}", count,
                                                     limits::kMaxProcedures));
-    }
     auto& called = *(interface_.callback = std::make_unique<Interface>());
     called.doc = callback_->doc;
     called.name = interface_.name + "_Callback";
@@ -172,8 +168,8 @@ class Checker {
     for (const Procedure& procedure : called.procedures) {
       for (const Parameter& parameter : procedure.parameters) {
         if (!parameter.is_handle()) continue;
-        diagnostics_.error(parameter.at, fmt::format("a callback cannot pass the handle '{}'", parameter.name));
-        diagnostics_.note(parameter.at, "handles name what the server holds; pass a number that both sides know");
+        diagnostics_.error(parameter.at, fmt::format("a callback cannot pass the handle '{}'", parameter.name),
+                           "handles name what the server holds; pass a number that both sides know");
       }
     }
   }
@@ -237,12 +233,11 @@ class Checker {
       procedure.astack_size_given = declaration.astack_size;
     }
     const std::size_t count = declaration.parameters.size() + declaration.results.size();
-    if (count > limits::kMaxParameters) {
-      diagnostics_.error(procedure.at, fmt::format("'{}' has {} parameters and results; the limit is {}",
-                                                   procedure.name, count, limits::kMaxParameters));
-      diagnostics_.note(procedure.at, "put them into records");
-      return;
-    }
+    if (count > limits::kMaxParameters)
+      return diagnostics_.error(procedure.at,
+                                fmt::format("'{}' has {} parameters and results; the limit is {}", procedure.name,
+                                            count, limits::kMaxParameters),
+                                "put them into records");
     // Arguments first, then the results in the order: behind '->', then `out` parameters.
     Scope scope(diagnostics_);
     for (const ast::Parameter& item : declaration.parameters)
@@ -267,49 +262,42 @@ class Checker {
     parameter.uninterpreted = declaration.uninterpreted.has_value();
     parameter.closes = declaration.closes.has_value();
     if (parameter.type == nullptr) return;
-    if (parameter.type->is_error) {
-      diagnostics_.error(declaration.type.name.at,
-                         fmt::format("the error '{}' cannot be a parameter", parameter.type->name));
-      diagnostics_.note(declaration.type.name.at,
-                        "name it in 'raises (...)', or declare a record with the same fields");
-      return;
-    }
+    if (parameter.type->is_error)
+      return diagnostics_.error(declaration.type.name.at,
+                                fmt::format("the error '{}' cannot be a parameter", parameter.type->name),
+                                "name it in 'raises (...)', or declare a record with the same fields");
     attributes(declaration, parameter);
     procedure.parameters.push_back(std::move(parameter));
   }
 
   void attributes(const ast::Parameter& declaration, const Parameter& parameter) {
-    if (parameter.is_handle() && parameter.direction == ast::Direction::inout) {
-      diagnostics_.error(parameter.at, fmt::format("the handle '{}' cannot be inout", parameter.name));
-      diagnostics_.note(parameter.at, "take one handle as a parameter and return another as a result");
-    }
+    if (parameter.is_handle() && parameter.direction == ast::Direction::inout)
+      diagnostics_.error(parameter.at, fmt::format("the handle '{}' cannot be inout", parameter.name),
+                         "take one handle as a parameter and return another as a result");
     if (declaration.closes && (!parameter.is_handle() || !parameter.is_in()))
       diagnostics_.error(*declaration.closes, "'closes' is for a handle that the procedure takes");
     if (!declaration.uninterpreted) return;
     if (!parameter.is_in()) {
-      diagnostics_.error(*declaration.uninterpreted,
-                         "'uninterpreted' is for what the procedure takes, not for results");
-      diagnostics_.note(*declaration.uninterpreted, "results of bytes<N> are written in place anyway");
+      diagnostics_.error(*declaration.uninterpreted, "'uninterpreted' is for what the procedure takes, not for results",
+                         "results of bytes<N> are written in place anyway");
     } else if (!parameter.is_bytes() &&
                !(parameter.type->resolved().kind == TypeKind::array && parameter.type->plain)) {
       diagnostics_.error(
           *declaration.uninterpreted,
-          fmt::format("'{}' cannot be uninterpreted: its values have to be checked or copied", parameter.type->name));
-      diagnostics_.note(*declaration.uninterpreted, "bytes<N> and arrays of bytes, integers or floats can be");
+          fmt::format("'{}' cannot be uninterpreted: its values have to be checked or copied", parameter.type->name),
+          "bytes<N> and arrays of bytes, integers or floats can be");
     }
   }
 
   void raises(const ast::Procedure& declaration, Procedure& procedure) {
-    if (declaration.raises.size() > limits::kMaxRaises) {
-      diagnostics_.error(procedure.at, fmt::format("a procedure raises at most {} errors", limits::kMaxRaises));
-      return;
-    }
+    if (declaration.raises.size() > limits::kMaxRaises)
+      return diagnostics_.error(procedure.at, fmt::format("a procedure raises at most {} errors", limits::kMaxRaises));
     std::set<std::string_view> seen;
     for (const ast::Name& name : declaration.raises) {
       const Type* type = types_.find(name.text);
       if (type == nullptr) {
-        diagnostics_.error(name.at, fmt::format("there is no error '{}'", name.text));
-        diagnostics_.note(name.at, fmt::format("declare it: 'error {} {{ ... }}'", name.text));
+        diagnostics_.error(name.at, fmt::format("there is no error '{}'", name.text),
+                           fmt::format("declare it: 'error {} {{ ... }}'", name.text));
       } else if (!type->is_error) {
         diagnostics_.error(name.at, fmt::format("'{}' is no error", name.text));
         diagnostics_.note(type->declared ? type->at : name.at, "only what is declared with 'error' can be raised");

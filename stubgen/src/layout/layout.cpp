@@ -111,9 +111,10 @@ bool place_windows(Procedure& procedure, Diagnostics& diagnostics) {
   }
   procedure.tail_size = tail;
   if (tail > limits::kMaxTailSize) {
-    diagnostics.error(procedure.at, fmt::format("'{}' needs {} bytes of out-of-band tail; the limit is {}",
-                                                procedure.name, tail, limits::kMaxTailSize));
-    diagnostics.note(procedure.at, "lower the bounds, or pass the data in several calls");
+    diagnostics.error(procedure.at,
+                      fmt::format("'{}' needs {} bytes of out-of-band tail; the limit is {}", procedure.name, tail,
+                                  limits::kMaxTailSize),
+                      "lower the bounds, or pass the data in several calls");
     return false;
   }
   return true;
@@ -157,8 +158,8 @@ bool place(Procedure& procedure, Diagnostics& diagnostics) {
   if (procedure.fixed_size > limits::kMaxImageSize) {
     diagnostics.error(procedure.at,
                       fmt::format("the arguments and results of '{}' have {} bytes; an A-stack holds at most {}",
-                                  procedure.name, procedure.fixed_size, limits::kMaxImageSize));
-    diagnostics.note(procedure.at, "use bytes<N>, which can lie in the out-of-band tail");
+                                  procedure.name, procedure.fixed_size, limits::kMaxImageSize),
+                      "use bytes<N>, which can lie in the out-of-band tail");
     return false;
   }
   if (procedure.any_variable()) {
@@ -211,11 +212,11 @@ void check_region(const Interface& interface, Diagnostics& diagnostics) {
     tails += shared.count * align_up(shared.tail_size, kSmallestPage);
   }
   const std::uint64_t region = align_up(slots, kSmallestPage) + tails;
-  if (region > limits::kMaxRegionSize) {
-    diagnostics.error(interface.at, fmt::format("the A-stacks of '{}' need {} bytes; the limit for a region is {}",
-                                                interface.name, region, limits::kMaxRegionSize));
-    diagnostics.note(interface.at, "lower 'astacks' or the bounds of the largest parameters");
-  }
+  if (region > limits::kMaxRegionSize)
+    diagnostics.error(interface.at,
+                      fmt::format("the A-stacks of '{}' need {} bytes; the limit for a region is {}", interface.name,
+                                  region, limits::kMaxRegionSize),
+                      "lower 'astacks' or the bounds of the largest parameters");
 }
 
 }  // namespace

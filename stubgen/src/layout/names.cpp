@@ -36,8 +36,7 @@ std::string other_spelling(std::string_view macro) {
 
 bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
   const auto refuse = [&](std::string why, std::string_view hint) {
-    diagnostics.error(name.at, std::move(why));
-    diagnostics.note(name.at, std::string(hint));
+    diagnostics.error(name.at, std::move(why), std::string(hint));
     return false;
   };
   const std::string& text = name.text;
@@ -74,9 +73,9 @@ bool check_name(const ast::Name& name, NameUse use, Diagnostics& diagnostics) {
 
 bool check_namespace(std::string_view value, Location at, Diagnostics& diagnostics) {
   if (value.size() > limits::kMaxNamespaceLength) {
-    diagnostics.error(at, fmt::format("this namespace has {} characters; the limit is {}", value.size(),
-                                      limits::kMaxNamespaceLength));
-    diagnostics.note(at, "choose a shorter one");
+    diagnostics.error(
+        at, fmt::format("this namespace has {} characters; the limit is {}", value.size(), limits::kMaxNamespaceLength),
+        "choose a shorter one");
     return false;
   }
   for (std::size_t begin = 0;;) {
@@ -84,8 +83,7 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
     const ast::Name part{std::string(value.substr(begin, end - begin)), at};
     if (part.text.empty() || is_digit(part.text.front()) ||
         !std::ranges::all_of(part.text, [](char c) { return is_letter(c) || is_digit(c); })) {
-      diagnostics.error(at, "this is not a C++ namespace");
-      diagnostics.note(at, "write 'option namespace = \"a::b\";'");
+      diagnostics.error(at, "this is not a C++ namespace", "write 'option namespace = \"a::b\";'");
       return false;
     }
     // Outermost, `lrpc` is the runtime's own namespace and hides nothing; as an inner name it would hide that
@@ -101,11 +99,11 @@ bool check_namespace(std::string_view value, Location at, Diagnostics& diagnosti
 bool check_free(std::string_view around, const ast::Name& name, Diagnostics& diagnostics) {
   const bool taken = around.empty() ? is_global_name(name.text) : around == "lrpc" && is_runtime_name(name.text);
   if (!taken) return true;
-  diagnostics.error(name.at, fmt::format("'{}' cannot be a C++ namespace: {} has this name for something else",
-                                         name.text, around.empty() ? "the C library" : "the runtime"));
-  diagnostics.note(name.at, around.empty()
-                                ? "choose another name, or put it into a namespace: 'option namespace = \"a\";'"
-                                : "choose another name");
+  diagnostics.error(name.at,
+                    fmt::format("'{}' cannot be a C++ namespace: {} has this name for something else", name.text,
+                                around.empty() ? "the C library" : "the runtime"),
+                    around.empty() ? "choose another name, or put it into a namespace: 'option namespace = \"a\";'"
+                                   : "choose another name");
   return false;
 }
 

@@ -68,37 +68,30 @@ void TypeTable::define(Type& type, const ast::Enum& declaration) {
   type.integer = {false, 8};
   bool integer_known = false;
   if (!declaration.underlying) {
-    diagnostics_.error(type.at, fmt::format("the enum '{}' does not say what integer it is", type.name));
-    diagnostics_.note(type.at, fmt::format("write 'enum {} : uint8 {{ ... }}'", type.name));
+    diagnostics_.error(type.at, fmt::format("the enum '{}' does not say what integer it is", type.name),
+                       fmt::format("write 'enum {} : uint8 {{ ... }}'", type.name));
   } else if (const Type* underlying = find(declaration.underlying->text);
              underlying == nullptr || underlying->kind != TypeKind::integer) {
-    diagnostics_.error(declaration.underlying->at,
-                       fmt::format("'{}' is no integer type", declaration.underlying->text));
-    diagnostics_.note(declaration.underlying->at, "an enum is one of int8 .. int64 or uint8 .. uint64");
+    diagnostics_.error(declaration.underlying->at, fmt::format("'{}' is no integer type", declaration.underlying->text),
+                       "an enum is one of int8 .. int64 or uint8 .. uint64");
   } else {
     type.integer = underlying->integer;
     integer_known = true;
   }
-  if (declaration.enumerators.empty() && !declaration.incomplete) {
-    diagnostics_.error(type.at, fmt::format("the enum '{}' has no values", type.name));
-    diagnostics_.note(type.at, "no call could ever pass one");
-  }
-  if (declaration.enumerators.size() > limits::kMaxMembers) {
-    diagnostics_.error(type.at, fmt::format("the enum '{}' has {} values; the limit is {}", type.name,
-                                            declaration.enumerators.size(), limits::kMaxMembers));
-    return;
-  }
+  if (declaration.enumerators.empty() && !declaration.incomplete)
+    diagnostics_.error(type.at, fmt::format("the enum '{}' has no values", type.name), "no call could ever pass one");
+  if (declaration.enumerators.size() > limits::kMaxMembers)
+    return diagnostics_.error(type.at, fmt::format("the enum '{}' has {} values; the limit is {}", type.name,
+                                                   declaration.enumerators.size(), limits::kMaxMembers));
   Scope names(diagnostics_);
   std::map<Integer, const ast::Enumerator*> by_value;
   std::optional<Integer> next = 0;  // none: no integer type has a larger value
   for (const ast::Enumerator& enumerator : declaration.enumerators) {
     names.declare(enumerator.name, NameUse::member);
     const Location at = enumerator.value ? enumerator.value->at : enumerator.name.at;
-    if (!enumerator.value && !next) {
-      diagnostics_.error(at, fmt::format("'{}' would be one more than {}, the largest value of all",
-                                         enumerator.name.text, Integer(UINT64_MAX).text()));
-      return;
-    }
+    if (!enumerator.value && !next)
+      return diagnostics_.error(at, fmt::format("'{}' would be one more than {}, the largest value of all",
+                                                enumerator.name.text, Integer(UINT64_MAX).text()));
     const Integer value = enumerator.value ? enumerator.value->value : *next;
     next = value.next();
     if (next == value) next.reset();
@@ -123,15 +116,12 @@ void TypeTable::define(Type& type, const ast::Alias& declaration) {
 }
 
 void TypeTable::define(Type& type, const ast::Record& declaration) {
-  if (declaration.fields.empty() && !declaration.incomplete && !declaration.is_error) {
-    diagnostics_.error(type.at, fmt::format("the record '{}' has no fields", type.name));
-    diagnostics_.note(type.at, "leave it out: there is nothing to pass");
-  }
-  if (declaration.fields.size() > limits::kMaxMembers) {
-    diagnostics_.error(type.at, fmt::format("'{}' has {} fields; the limit is {}", type.name, declaration.fields.size(),
-                                            limits::kMaxMembers));
-    return;
-  }
+  if (declaration.fields.empty() && !declaration.incomplete && !declaration.is_error)
+    diagnostics_.error(type.at, fmt::format("the record '{}' has no fields", type.name),
+                       "leave it out: there is nothing to pass");
+  if (declaration.fields.size() > limits::kMaxMembers)
+    return diagnostics_.error(type.at, fmt::format("'{}' has {} fields; the limit is {}", type.name,
+                                                   declaration.fields.size(), limits::kMaxMembers));
   Scope names(diagnostics_);
   for (const ast::Field& field : declaration.fields) {
     names.declare(field.name, NameUse::member);
@@ -145,14 +135,14 @@ void TypeTable::define(Type& type, const ast::Record& declaration) {
 /// results, errors only for `raises`.
 bool TypeTable::may_be_inside(const Type& type, Location at, std::string_view inside) {
   if (type.kind == TypeKind::bytes) {
-    diagnostics_.error(at, fmt::format("bytes<N> cannot be {}, only a parameter or a result", inside));
-    diagnostics_.note(at, "use byte[N] with a length beside it, or a parameter of its own");
+    diagnostics_.error(at, fmt::format("bytes<N> cannot be {}, only a parameter or a result", inside),
+                       "use byte[N] with a length beside it, or a parameter of its own");
   } else if (type.kind == TypeKind::handle) {
-    diagnostics_.error(at, fmt::format("a handle cannot be {}, only a parameter or a result", inside));
-    diagnostics_.note(at, "pass the handle as a parameter of its own");
+    diagnostics_.error(at, fmt::format("a handle cannot be {}, only a parameter or a result", inside),
+                       "pass the handle as a parameter of its own");
   } else if (type.kind == TypeKind::record && type.is_error) {
-    diagnostics_.error(at, fmt::format("the error '{}' cannot be {}: errors are for 'raises'", type.name, inside));
-    diagnostics_.note(at, "declare a record with the same fields");
+    diagnostics_.error(at, fmt::format("the error '{}' cannot be {}: errors are for 'raises'", type.name, inside),
+                       "declare a record with the same fields");
   } else {
     return true;
   }
@@ -185,22 +175,21 @@ Type* TypeTable::named(const ast::TypeRef& ref) {
   if (!bounded) {
     Type* type = find(name);
     if (type == nullptr) {
-      diagnostics_.error(ref.name.at, fmt::format("there is no type '{}'", name));
-      diagnostics_.note(ref.name.at,
-                        std::ranges::find(kNumbersOfC, name) != kNumbersOfC.end() || name.ends_with("_t")
-                            ? "types say their size: int8 .. int64, uint8 .. uint64, float32, float64, byte"
-                            : "declare it with 'type', 'enum', 'record' or 'handle' in this interface");
+      diagnostics_.error(ref.name.at, fmt::format("there is no type '{}'", name),
+                         std::ranges::find(kNumbersOfC, name) != kNumbersOfC.end() || name.ends_with("_t")
+                             ? "types say their size: int8 .. int64, uint8 .. uint64, float32, float64, byte"
+                             : "declare it with 'type', 'enum', 'record' or 'handle' in this interface");
     } else if (ref.bound) {
-      diagnostics_.error(ref.bound->at, fmt::format("'{}' takes no bound", name));
-      diagnostics_.note(ref.bound->at, fmt::format("an array is written {}[N]", name));
+      diagnostics_.error(ref.bound->at, fmt::format("'{}' takes no bound", name),
+                         fmt::format("an array is written {}[N]", name));
       return nullptr;
     }
     return type;
   }
   const std::uint64_t limit = name == "string" ? limits::kMaxStringBound : limits::kMaxTailSize;
   if (!ref.bound) {
-    diagnostics_.error(ref.name.at, fmt::format("'{}' says no bound", name));
-    diagnostics_.note(ref.name.at, fmt::format("write {}<255> for at most 255 bytes", name));
+    diagnostics_.error(ref.name.at, fmt::format("'{}' says no bound", name),
+                       fmt::format("write {}<255> for at most 255 bytes", name));
     return nullptr;
   }
   if (ref.bound->value < Integer(1) || ref.bound->value > Integer(limit)) {
@@ -227,14 +216,15 @@ Type* TypeTable::named(const ast::TypeRef& ref) {
 
 Type* TypeTable::array_of(Type* element, const ast::Number& extent) {
   if (extent.value < Integer(1)) {
-    diagnostics_.error(extent.at, fmt::format("an array cannot have {} elements", extent.value.text()));
-    diagnostics_.note(extent.at, "leave it out: there is nothing to pass");
+    diagnostics_.error(extent.at, fmt::format("an array cannot have {} elements", extent.value.text()),
+                       "leave it out: there is nothing to pass");
     return nullptr;
   }
   if (extent.value > Integer(limits::kMaxImageSize)) {
-    diagnostics_.error(extent.at, fmt::format("an array of {} elements does not fit an A-stack of at most {} bytes",
-                                              extent.value.text(), limits::kMaxImageSize));
-    diagnostics_.note(extent.at, "use bytes<N>, which can lie in the out-of-band tail");
+    diagnostics_.error(extent.at,
+                       fmt::format("an array of {} elements does not fit an A-stack of at most {} bytes",
+                                   extent.value.text(), limits::kMaxImageSize),
+                       "use bytes<N>, which can lie in the out-of-band tail");
     return nullptr;
   }
   // byte[2][3] is byte[3], twice: the extent of the outer array goes before those of its elements.
@@ -321,10 +311,9 @@ void TypeTable::measure(Type& type) {
       type.plain = type.target->plain;
       type.fallible = type.target->fallible;
       type.dimensions = type.target->dimensions + 1;
-      if (type.dimensions == limits::kMaxExtents + 1) {
-        diagnostics_.error(type.at, fmt::format("'{}' has more than {} dimensions", type.name, limits::kMaxExtents));
-        diagnostics_.note(type.at, "put the inner arrays into a record");
-      }
+      if (type.dimensions == limits::kMaxExtents + 1)
+        diagnostics_.error(type.at, fmt::format("'{}' has more than {} dimensions", type.name, limits::kMaxExtents),
+                           "put the inner arrays into a record");
       break;
     case TypeKind::record:
       type.size = 0;
@@ -340,9 +329,10 @@ void TypeTable::measure(Type& type) {
     default: return;
   }
   if (type.size > limits::kMaxImageSize) {
-    diagnostics_.error(type.at, fmt::format("'{}' has {} bytes; an A-stack holds at most {}", type.name, type.size,
-                                            limits::kMaxImageSize));
-    diagnostics_.note(type.at, "use bytes<N>, which can lie in the out-of-band tail");
+    diagnostics_.error(
+        type.at,
+        fmt::format("'{}' has {} bytes; an A-stack holds at most {}", type.name, type.size, limits::kMaxImageSize),
+        "use bytes<N>, which can lie in the out-of-band tail");
     type.size = type.alignment;  // keeps the sizes of types that contain it small
   }
 }
@@ -363,11 +353,9 @@ void TypeTable::narrow(Type& alias, const ast::Alias& declaration) {
   }
   const ast::Number& low = declaration.range->low;
   const ast::Number& high = declaration.range->high;
-  if (low.value > high.value) {
-    diagnostics_.error(low.at,
-                       fmt::format("the range is empty: {} is more than {}", low.value.text(), high.value.text()));
-    return;
-  }
+  if (low.value > high.value)
+    return diagnostics_.error(
+        low.at, fmt::format("the range is empty: {} is more than {}", low.value.text(), high.value.text()));
   for (const ast::Number* end : {&low, &high}) {
     if (end->value >= lowest && end->value <= highest) continue;
     diagnostics_.error(end->at, fmt::format("{} is outside of {}, which goes from {} to {}", end->value.text(),

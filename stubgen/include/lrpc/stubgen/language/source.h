@@ -40,9 +40,10 @@ class Diagnostics {
   /// After this many errors the rest is counted, not kept: a hostile file cannot fill the memory or the screen.
   static constexpr std::size_t kMaxErrors = 50;
 
-  void error(Location at, std::string message);
+  /// `hint`: what to do about it; a note at the same place.
+  void error(Location at, std::string message, std::string hint = {});
   void warning(Location at, std::string message);
-  /// What to do about the error or warning before it; dropped with it.
+  /// A note on the error or warning before it, with a place of its own; dropped with it.
   void note(Location at, std::string message);
 
   [[nodiscard]] bool has_errors() const noexcept { return errors_ != 0; }
