@@ -66,11 +66,8 @@ Result<Company> Company::start(const Situation& situation, const Cores& cores) {
     if (!offline) return offline.error();
     company.offline_.emplace(std::move(*offline));
   }
-  for (unsigned i = 0; i < situation.hogs; ++i) {
-    auto hog = start_hog(anywhere);
-    if (!hog) return hog.error();
-    company.hogs_.push_back(std::move(*hog));
-  }
+  for (unsigned i = 0; i < situation.hogs; ++i)
+    if (Status up = append(company.hogs_, start_hog(anywhere)); !up) return up.error();
   if (situation.third_party || situation.build) {
     auto third = situation.build ? ThirdParty::start_build(anywhere) : ThirdParty::start(anywhere);
     if (Status done = store(company.third_, std::move(third)); !done) return done.error();
@@ -84,9 +81,8 @@ Status Company::follow(std::span<const Child> clients, const Cores& cores) {
   if (situation_->where != Where::moved) return {};
   const Seat anywhere = seats_of(*situation_, cores).anywhere;
   for (const Child& client : clients) {
-    auto mover = Child::spawn("bench-mover", anywhere, [&] { return move_about(client.pid(), cores.each()); });
-    if (!mover) return mover.error();
-    movers_.push_back(std::move(*mover));
+    const auto move = [&] { return move_about(client.pid(), cores.each()); };
+    if (Status up = append(movers_, Child::spawn("bench-mover", anywhere, move)); !up) return up;
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include "alternate.h"
 #include "auth_stack.h"
 #include "core/interrupt.h"
+#include "core/store.h"
 #include "netrpc/protocols/auth/aes_gcm.h"
 #include "session.h"
 #include "sim_pair.h"
@@ -110,17 +111,11 @@ Status measure_auth(Session& session) {
   std::vector<std::string> ciphers = {"chacha20-poly1305"};
   if (netrpc::auth::aes_gcm::available()) ciphers.emplace_back("aes256-gcm");
   std::vector<std::unique_ptr<SimPair>> pairs;
-  const auto add = [&pairs](const Stack& stack) -> Status {
-    auto pair = SimPair::create(stack);
-    if (!pair) return pair.error();
-    pairs.push_back(std::move(*pair));
-    return {};
-  };
-  if (Status added = add(stack(AuthStack::kWithout)); !added) return added;
+  if (Status added = append(pairs, SimPair::create(stack(AuthStack::kWithout))); !added) return added;
   for (const std::string& cipher : ciphers) {
     const AuthStack auth(cipher);
     if (Status written = auth.written(); !written) return written;
-    if (Status added = add(auth.stack()); !added) return added;
+    if (Status added = append(pairs, SimPair::create(auth.stack())); !added) return added;
   }
   std::vector<Subject> subjects;
   for (const std::size_t size : kSizes) {

@@ -23,13 +23,8 @@ Result<Child> start_hog(const Seat& seat) {
 
 Result<Surroundings> Surroundings::create(const Cell& cell, const Cores& cores) {
   Surroundings around;
-  const auto add_hog = [&](const Seat& seat) -> Status {
-    auto hog = start_hog(seat);
-    if (!hog) return hog.error();
-    around.hogs_.push_back(std::move(*hog));
-    return {};
-  };
-  const auto add_group = [](std::optional<ControlGroup>& group, const char* name, double weight) -> Status {
+  const auto add_hog = [&](const Seat& seat) { return append(around.hogs_, start_hog(seat)); };
+  const auto add_group = [](std::optional<ControlGroup>& group, const char* name, double weight) {
     return store(group, ControlGroup::create(name, weight));
   };
   Status done;

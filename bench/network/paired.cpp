@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/interrupt.h"
+#include "core/store.h"
 #include "layers/alternate.h"
 #include "report/statistics.h"
 #include "session.h"
@@ -145,18 +146,14 @@ Status comparisons(Session& session, Placement placement) {
   std::vector<std::unique_ptr<WirePair>> stacks;
   std::vector<Subject> subjects;
   for (const SocketKind kind : {SocketKind::udp, SocketKind::tcp}) {
-    auto pair = BarePair::create(kind, seats);
-    if (!pair) return pair.error();
-    subjects.push_back({std::string(name_of(kind)), [one = pair->get()] { return one->once(kArgument); }});
-    bare.push_back(std::move(*pair));
+    if (Status made = append(bare, BarePair::create(kind, seats)); !made) return made;
+    subjects.push_back({std::string(name_of(kind)), [one = bare.back().get()] { return one->once(kArgument); }});
   }
   for (std::size_t i = bare.size(); i < std::size(kRows); ++i) {
-    auto pair = WirePair::create(stack(kRows[i].name), seats);
-    if (!pair) return pair.error();
-    (*pair)->answer_with(kResult);
-    subjects.push_back(
-        {std::string(kRows[i].name), [one = pair->get()] { return one->trips().once(kArgument) == Errc::ok; }});
-    stacks.push_back(std::move(*pair));
+    if (Status made = append(stacks, WirePair::create(stack(kRows[i].name), seats)); !made) return made;
+    WirePair& pair = *stacks.back();
+    pair.answer_with(kResult);
+    subjects.push_back({std::string(kRows[i].name), [&pair] { return pair.trips().once(kArgument) == Errc::ok; }});
   }
   const Alternated times = alternate(subjects, session.clock(), session.quick() ? 30 : 200, 2ms);
   if (interrupted()) return {};

@@ -11,6 +11,7 @@
 #include "core/interrupt.h"
 #include "core/measured_client.h"
 #include "core/program.h"
+#include "core/store.h"
 #include "layers/alternate.h"
 #include "session.h"
 #include "whole_host.h"
@@ -111,14 +112,10 @@ Status all_answer(::Bench::Client& client, const std::string& group, std::size_t
 /// Runs in the client's process.
 Status measure_all(Session& session, const GroupHosts& hosts, Outcome& outcome) {
   std::vector<::Bench::Client> clients;
-  auto one = hosts.import(member(0));
-  if (!one) return one.error();
-  clients.push_back(*std::move(one));
+  if (Status bound = append(clients, hosts.import(member(0))); !bound) return bound;
   for (std::size_t i = 0; i < kAccepts.size(); ++i)
     for (const std::size_t size : kSizes) {
-      auto group = hosts.import(group_of(i, size));
-      if (!group) return group.error();
-      clients.push_back(*std::move(group));
+      if (Status bound = append(clients, hosts.import(group_of(i, size))); !bound) return bound;
       if (i + 1 != kAccepts.size()) continue;
       if (Status all = all_answer(clients.back(), group_of(i, size), size); !all) return all;
     }

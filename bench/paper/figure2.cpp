@@ -48,9 +48,8 @@ Result<Callers> callers_on(Session& session, const std::vector<Seats>& seats,
   for (const Seats& one : seats) {
     auto contender = make(one);
     if (!contender) return contender.error();
-    auto caller = Caller::create(std::move(*contender), one.client, session.clock());
-    if (!caller) return caller.error();
-    callers.push_back(std::move(*caller));
+    if (Status made = append(callers, Caller::create(std::move(*contender), one.client, session.clock())); !made)
+      return made.error();
   }
   return callers;
 }
