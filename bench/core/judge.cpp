@@ -28,16 +28,6 @@ std::string line_of(std::string_view what, double bar, std::span<const JudgedCel
 
 }  // namespace
 
-Timing timing_of(const Histogram& ticks, const TickClock& clock) {
-  const double ns_per_tick = clock.ns(1'000'000) / 1e6;
-  return {.median = ticks.quantile(0.5) * ns_per_tick,
-          .p99 = ticks.quantile(0.99) * ns_per_tick,
-          .mean = ticks.mean() * ns_per_tick,
-          .min = ticks.quantile(0) * ns_per_tick,
-          .max = clock.ns(ticks.max()),
-          .calls = ticks.count()};
-}
-
 std::size_t index_of_best(std::span<const double> medians) noexcept {
   std::size_t best = 0;
   for (std::size_t i = 1; i < medians.size(); ++i)
@@ -54,7 +44,7 @@ std::string Verdict::missed() const {
   return bars.names();
 }
 
-Verdict judge(const Timing& adaptive, const Timing& best, const std::optional<Timing>& plain) {
+Verdict judge(const Figures& adaptive, const Figures& best, const std::optional<Figures>& plain) {
   Verdict verdict{adaptive.median / best.median, adaptive.p99 / best.p99};
   if (plain) {
     verdict.plain_mean_ratio = adaptive.mean / plain->mean;

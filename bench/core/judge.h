@@ -6,25 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "report/histogram.h"
 #include "report/row.h"
-#include "ticks.h"
 
 namespace lrpc::bench {
-
-/// The calls of one strategy over some rounds, in nanoseconds.
-struct Timing {
-  double median = 0;
-  double p99 = 0;
-  double mean = 0;
-  double min = 0;
-  double max = 0;
-  std::uint64_t calls = 0;
-  [[nodiscard]] Figures figures() const {
-    return {.median = median, .p99 = p99, .min = min, .max = max, .calls = calls, .mean = mean};
-  }
-};
-[[nodiscard]] Timing timing_of(const Histogram& ticks, const TickClock& clock);
 
 /// The bars: the highest acceptable ratio of the adaptive gate's figure to the figure named.
 inline constexpr double kMedianBar = 1.25;      ///< The best fixed strategy's median.
@@ -53,7 +37,7 @@ struct Verdict {
   /// "median p99 mean/f p99/f": the bars that were missed; empty if none was.
   [[nodiscard]] std::string missed() const;
 };
-[[nodiscard]] Verdict judge(const Timing& adaptive, const Timing& best, const std::optional<Timing>& plain);
+[[nodiscard]] Verdict judge(const Figures& adaptive, const Figures& best, const std::optional<Figures>& plain);
 
 /// The verdict on a cell, kept for the summary.
 struct JudgedCell {

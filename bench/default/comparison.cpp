@@ -18,7 +18,7 @@ bool is_alone(Situation situation) {
   return situation == Situation{.name = situation.name};
 }
 
-void judge_alone(const Situation& situation, const Comparison& all, const Runs& ours, const Timing& plain,
+void judge_alone(const Situation& situation, const Comparison& all, const Runs& ours, const Figures& plain,
                  MissedBars& missed) {
   const bool pauses = situation.think.count() != 0 || situation.sleep.count() != 0;
   if (pauses) {
@@ -39,14 +39,14 @@ double Runs::middle_of(std::vector<double> figures) {
   return median(figures);
 }
 
-Timing Runs::timing(const TickClock& clock) const {
+Figures Runs::timing(const TickClock& clock) const {
   const auto of_runs = [&](auto field) {
-    return middle([&](const FreshRun& run) { return timing_of(run.calls, clock).*field; });
+    return middle([&](const FreshRun& run) { return figures_of(run.calls, clock.ns(1)).*field; });
   };
-  Timing timing{.median = of_runs(&Timing::median), .p99 = of_runs(&Timing::p99), .mean = of_runs(&Timing::mean)};
+  Figures timing{.median = of_runs(&Figures::median), .p99 = of_runs(&Figures::p99), .mean = of_runs(&Figures::mean)};
   timing.min = std::numeric_limits<double>::infinity();
   for (const FreshRun& run : runs) {
-    const Timing one = timing_of(run.calls, clock);
+    const Figures one = figures_of(run.calls, clock.ns(1));
     timing.min = std::min(timing.min, one.min);
     timing.max = std::max(timing.max, one.max);
     timing.calls += one.calls;
@@ -71,11 +71,11 @@ double first_good(const FreshRun& run, double good) {
 }
 
 Comparison compare(const Situation& situation, const AllRuns& all, const TickClock& clock) {
-  std::array<Timing, std::tuple_size_v<AllRuns>> timings;
+  std::array<Figures, std::tuple_size_v<AllRuns>> timings;
   std::ranges::transform(all, timings.begin(), [&](const Runs& runs) { return runs.timing(clock); });
   const Runs& ours = all.front();
   const Runs& asleep = all.back();
-  const Timing& plain = timings.back();
+  const Figures& plain = timings.back();
 
   Comparison result;
   result.ours = timings.front();

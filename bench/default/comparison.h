@@ -58,7 +58,7 @@ struct Runs {
     return middle_of(std::move(figures));
   }
   /// The calls: medians over the runs, in nanoseconds; but `min` and `max` are over all calls.
-  [[nodiscard]] Timing timing(const TickClock& clock) const;
+  [[nodiscard]] Figures timing(const TickClock& clock) const;
 
  private:
   static double middle_of(std::vector<double> figures);
@@ -71,9 +71,9 @@ using AllRuns = std::array<Runs, kDefaultAndFixed.size()>;
 [[nodiscard]] double first_good(const FreshRun& run, double good);
 
 struct Comparison {
-  Timing ours;
+  Figures ours;
   std::size_t best = 0;   ///< Index in kDefaultAndFixed of the fixed gate with the lowest median.
-  Timing fixed;           ///< That gate's.
+  Figures fixed;          ///< That gate's.
   double worst_mean = 0;  ///< The worst of our runs, in ns.
   double mean_ratio = 0;  ///< Our mean to the lowest mean of the fixed gates.
   double good = 0;        ///< The longest median of a good window, in ns.

@@ -48,7 +48,7 @@ void show(Session& session, const Table& table, const Situation& situation, cons
                        .gate = name_of(kDefaultAndFixed[i].gate),
                        .placement = "unpinned",
                        .test = situation.name,
-                       .figures = all[i].timing(session.clock()).figures()});
+                       .figures = all[i].timing(session.clock())});
   }
   for (std::size_t i = 0; i < all.front().runs.size(); ++i) {
     Strip strip{.label = i == 0 ? situation.name : "", .times = all.front().runs[i].windows};

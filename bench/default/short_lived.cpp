@@ -73,19 +73,15 @@ Result<AllLives> live_all(Session& session, int turns) {
 void show(Session& session, const AllLives& all) {
   const Table table{{"process", -8},       {"ms", 7},        {"mean", 7},   {"p99", 7},
                     {"above nothing", 13}, {"import us", 9}, {"call us", 8}};
-  std::array<Timing, std::tuple_size_v<AllLives>> timings;
+  std::array<Figures, std::tuple_size_v<AllLives>> timings;
   std::vector<double> above(all.size());
   for (std::size_t kind = 0; kind < all.size(); ++kind) {
     const Lives& lives = all[kind];
     double sum = 0;
     for (const double ns : lives.whole_ns) sum += ns;
-    Timing& timing = timings[kind];
-    timing = {.median = median(lives.whole_ns),
-              .p99 = quantile(lives.whole_ns, 0.99),
-              .mean = sum / static_cast<double>(lives.whole_ns.size()),
-              .min = quantile(lives.whole_ns, 0),
-              .max = quantile(lives.whole_ns, 1),
-              .calls = lives.whole_ns.size()};
+    Figures& timing = timings[kind];
+    timing = figures_of(lives.whole_ns);
+    timing.mean = sum / static_cast<double>(lives.whole_ns.size());
     std::vector<double> differences(lives.whole_ns.size());
     std::ranges::transform(lives.whole_ns, all[0].whole_ns, differences.begin(), std::minus<>());
     above[kind] = median(differences) / 1e6;
@@ -96,9 +92,9 @@ void show(Session& session, const AllLives& all) {
                        .gate = kind == 0 ? "none" : name_of(kDefaultAndFixed[kind - 1].gate),
                        .placement = "unpinned",
                        .test = kShortLived,
-                       .figures = timing.figures()});
+                       .figures = timing});
   }
-  const auto best = std::ranges::min_element(timings.begin() + 2, timings.end(), {}, &Timing::median);
+  const auto best = std::ranges::min_element(timings.begin() + 2, timings.end(), {}, &Figures::median);
   const Verdict verdict = judge(timings[1], *best, std::nullopt);
   const auto bar = [](double value, double most) {
     return fmt::format("{} (bar {:g}{})", number(value), most, value > most ? ", MISSED" : "");

@@ -6,6 +6,7 @@
 #include "calls/team.h"
 #include "core/interrupt.h"
 #include "core/judge.h"
+#include "report/statistics.h"
 #include "session.h"
 
 namespace lrpc::bench {
@@ -37,8 +38,8 @@ struct Lengths {
 /// One strategy's results in a cell.
 struct CellResult {
   Strategy strategy;
-  Timing choosing;
-  Timing judging;
+  Figures choosing;
+  Figures judging;
 };
 
 std::vector<Strategy> strategies_of(const Cell& cell) {
@@ -71,8 +72,8 @@ Result<std::vector<CellResult>> run_cell(Session& session, const Cell& cell) {
   }
   std::vector<CellResult> results;
   for (const auto& team : teams)
-    results.push_back({team->strategy(), timing_of(team->counted(Book::choosing), session.clock()),
-                       timing_of(team->counted(Book::judging), session.clock())});
+    results.push_back({team->strategy(), figures_of(team->counted(Book::choosing), session.clock().ns(1)),
+                       figures_of(team->counted(Book::judging), session.clock().ns(1))});
   std::sort(results.begin(), results.end(), [](const auto& a, const auto& b) { return a.strategy < b.strategy; });
   return results;
 }
@@ -102,7 +103,7 @@ void print_cell(const Table& table, const Cell& cell, const std::vector<CellResu
         ratio(verdict.median_ratio), ratio(verdict.p99_ratio)})
     cells.push_back(text);
   if (has_hog(cell.load)) {
-    const Timing& plain = find(results, Strategy::plain_futex).judging;
+    const Figures& plain = find(results, Strategy::plain_futex).judging;
     for (const std::string& text :
          {number(plain.mean), number(plain.p99), ratio(verdict.plain_mean_ratio), ratio(verdict.plain_p99_ratio)})
       cells.push_back(text);
@@ -116,7 +117,7 @@ void print_cell(const Table& table, const Cell& cell, const std::vector<CellResu
 /// Prints each strategy's own figures, below the cell's row.
 void print_strategies(const std::vector<CellResult>& results) {
   for (const auto& result : results) {
-    const Timing& t = result.judging;
+    const Figures& t = result.judging;
     fmt::print("    {:<9} median {:>9}  p99 {:>10}  mean {:>10}  calls {:>8}   (rounds 1 and 2: median {:>9})\n",
                name(result.strategy), number(t.median), number(t.p99), number(t.mean), t.calls,
                number(result.choosing.median));
@@ -124,7 +125,7 @@ void print_strategies(const std::vector<CellResult>& results) {
 }
 
 void emit_json(Session& session, const Cell& cell, const std::vector<CellResult>& results) {
-  const Timing& best = best_fixed(results).judging;
+  const Figures& best = best_fixed(results).judging;
   for (const auto& result : results) {
     const bool ours = result.strategy != Strategy::plain_futex;
     Row row{.bench = "matrix",
@@ -132,7 +133,7 @@ void emit_json(Session& session, const Cell& cell, const std::vector<CellResult>
             .gate = ours ? name(result.strategy) : "none",
             .placement = name(cell.placement),
             .test = fmt::format("{}/{}/{}", name(cell.load), name(cell.pace), cell.clients)};
-    row.figures = result.judging.figures();
+    row.figures = result.judging;
     row.figures.ratio = result.judging.median / best.median;
     session.emit_json(row);
   }
@@ -168,7 +169,7 @@ void matrix_cells(Session& session) {
       continue;
     }
     if (!session.check(results, name(cell))) continue;
-    std::optional<Timing> plain;
+    std::optional<Figures> plain;
     if (has_hog(cell.load)) plain = find(*results, Strategy::plain_futex).judging;
     const Verdict verdict = judge(find(*results, Strategy::adaptive).judging, best_fixed(*results).judging, plain);
     print_cell(table, cell, *results, verdict);

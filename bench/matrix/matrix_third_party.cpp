@@ -6,6 +6,7 @@
 #include "core/interrupt.h"
 #include "core/judge.h"
 #include "load/third_party.h"
+#include "report/statistics.h"
 #include "session.h"
 
 namespace lrpc::bench {
@@ -61,18 +62,12 @@ void print_and_emit(Session& session, const Table& table, const Cell& cell,
   constexpr std::pair<Book, std::string_view> kSystems[] = {
       {with_adaptive, "lrpc"}, {with_futexes, "futex"}, {with_nobody, "null"}};
   for (const auto& [book, system] : kSystems) {
-    const Histogram& periods = books[book];
     session.emit_json({.bench = "matrix",
                        .system = system,
                        .gate = book == with_adaptive ? "adaptive" : "none",
                        .placement = name(cell.placement),
                        .test = fmt::format("third-party/{}", name(cell.pace)),
-                       .figures = {.median = periods.quantile(0.5),
-                                   .p99 = periods.quantile(0.99),
-                                   .min = periods.quantile(0),
-                                   .max = static_cast<double>(periods.max()),
-                                   .calls = periods.count(),
-                                   .mean = periods.mean()}});
+                       .figures = figures_of(books[book])});
   }
 }
 

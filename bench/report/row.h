@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +26,8 @@ struct Figures {
   std::optional<double> ratio = {};       ///< Median of the paired ratios to the floor.
   std::optional<double> over_floor = {};  ///< Median of the paired differences to the floor. Not in the JSON.
 
-  std::optional<double> mean = {};  ///< Of all calls: shows rare, very long calls, which the median hides.
+  /// Of all calls: shows rare, very long calls, which the median hides. NaN if it is not known.
+  double mean = std::numeric_limits<double>::quiet_NaN();
 
   /// For a quantity that is counted, not sampled.
   static Figures exactly(double value, std::uint64_t of_calls) { return {value, value, value, value, of_calls}; }

@@ -32,6 +32,15 @@ Figures figures_of(std::span<const double> samples) {
           .calls = samples.size()};
 }
 
+Figures figures_of(const Histogram& counted, double ns) {
+  return {.median = ns * counted.quantile(0.5),
+          .p99 = ns * counted.quantile(0.99),
+          .min = ns * counted.quantile(0),
+          .max = ns * static_cast<double>(counted.max()),
+          .calls = counted.count(),
+          .mean = ns * counted.mean()};
+}
+
 std::vector<double> paired_ratios(std::span<const double> floor, std::span<const double> call) {
   assert(floor.size() == call.size() + 1);
   std::vector<double> ratios;

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "histogram.h"
 #include "row.h"
 
 namespace lrpc::bench {
@@ -16,6 +17,8 @@ namespace lrpc::bench {
 
 /// The figures of samples in a row's unit; each sample counts as one call.
 [[nodiscard]] Figures figures_of(std::span<const double> samples);
+/// The same of counted values, each of which is so many times `ns` nanoseconds; with their mean.
+[[nodiscard]] Figures figures_of(const Histogram& counted, double ns = 1);
 
 /// Call block i ran between floor blocks i and i + 1; its ratio is to their mean. Precondition: floor.size() ==
 /// call.size() + 1.

@@ -46,7 +46,7 @@ TEST(Comparison, is_with_the_fixed_gate_of_the_lowest_median) {
 TEST(Comparison, takes_the_middle_of_the_runs_and_the_longest_of_all_calls) {
   Runs runs;
   runs.runs = {run_of(100), run_of(120), run_of(140, {}, 5'000)};
-  const Timing timing = runs.timing(kNanoseconds);
+  const Figures timing = runs.timing(kNanoseconds);
   EXPECT_EQ(timing.median, 120);
   EXPECT_EQ(timing.max, 5'000);
   EXPECT_EQ(timing.min, 100);

@@ -45,14 +45,14 @@ TEST(Judge, the_lowest_median_is_the_best_and_no_median_never_is) {
 
 TEST(Judge, a_cell_at_its_bars_keeps_them_all) {
   const Verdict verdict = judge({.median = 125, .p99 = 400, .mean = 220}, {.median = 100, .p99 = 200},
-                                Timing{.median = 1, .p99 = 400 / 1.5, .mean = 200});
+                                Figures{.median = 1, .p99 = 400 / 1.5, .mean = 200});
   EXPECT_TRUE(verdict.all_met());
   EXPECT_EQ(verdict.missed(), "");
 }
 
 TEST(Judge, every_missed_bar_is_named) {
   const Verdict verdict =
-      judge({.median = 126, .p99 = 401, .mean = 221}, {.median = 100, .p99 = 200}, Timing{.p99 = 267, .mean = 200});
+      judge({.median = 126, .p99 = 401, .mean = 221}, {.median = 100, .p99 = 200}, Figures{.p99 = 267, .mean = 200});
   EXPECT_EQ(verdict.missed(), "median p99 mean/f p99/f");
 }
 
