@@ -1,7 +1,5 @@
 #include "crowd.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -92,16 +90,6 @@ std::vector<pid_t> Crowd::pids() const {
   std::vector<pid_t> all;
   for (const Member& member : members_) all.push_back(member.pid());
   return all;
-}
-
-std::uint64_t raise_descriptor_limit(std::uint64_t wanted) noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  if (limit.rlim_cur >= wanted) return limit.rlim_cur;
-  const rlimit raised{wanted, std::max<rlim_t>(wanted, limit.rlim_max)};
-  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return wanted;
-  const rlimit most{limit.rlim_max, limit.rlim_max};
-  return ::setrlimit(RLIMIT_NOFILE, &most) == 0 ? limit.rlim_max : limit.rlim_cur;
 }
 
 }  // namespace lrpc::bench

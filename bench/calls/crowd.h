@@ -50,8 +50,4 @@ class Crowd {
   std::uint32_t imports_ = 0;
 };
 
-/// Raises the descriptor limit of this process, and of those it forks later, to `wanted`; if the hard limit cannot be
-/// raised, to the hard limit. Returns the limit that now applies; 0 if it cannot be read.
-std::uint64_t raise_descriptor_limit(std::uint64_t wanted) noexcept;
-
 }  // namespace lrpc::bench

@@ -1,11 +1,12 @@
 #include "udp_ports.h"
 
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <cerrno>
+
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 
 namespace lrpc::bench {
 namespace {
@@ -76,11 +77,9 @@ Status UdpPorts::have(std::size_t ports) {
 bool UdpPorts::once() noexcept { return carry(client_, server_) && carry(server_, client_); }
 
 std::size_t UdpPorts::most() noexcept {
-  constexpr rlim_t kOthers = 128;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= kOthers) return 1;
-  if (limit.rlim_cur == RLIM_INFINITY) return ~std::size_t{0};
-  return static_cast<std::size_t>(limit.rlim_cur - kOthers);
+  constexpr std::uint64_t kOthers = 128;
+  const std::uint64_t limit = shim::descriptor_limit();
+  return limit > kOthers ? limit - kOthers : 1;
 }
 
 }  // namespace lrpc::bench

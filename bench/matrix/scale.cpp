@@ -12,6 +12,7 @@
 #include "core/interrupt.h"
 #include "core/process_usage.h"
 #include "core/store.h"
+#include "lrpc/detail/shim/system/daemon_descriptors.h"
 #include "session.h"
 
 namespace lrpc::bench {
@@ -177,7 +178,8 @@ void scale(Session& session) {
   print_title("One binding among many");
   constexpr std::uint64_t kReserve = 100;                  // the server's other descriptors
   constexpr std::uint64_t kWanted = 2 * kMost + kReserve;  // the server has two for each binding
-  const std::uint64_t descriptors = raise_descriptor_limit(kWanted);
+  shim::raise_descriptor_limit();
+  const std::uint64_t descriptors = shim::descriptor_limit();
   const auto may_bind = static_cast<std::uint32_t>((std::max(descriptors, kReserve + 2) - kReserve) / 2);
   print_note(fmt::format(
       "All bindings but one are idle; each has made one call. KiB bound / called: memory for each of them before and "
