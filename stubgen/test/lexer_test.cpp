@@ -83,6 +83,16 @@ TEST(Lexer, a_run_of_unreadable_bytes_is_one_mistake) {
   EXPECT_NE(lexed.diagnostics.text("t").find("byte 0xff"), std::string::npos);
 }
 
+TEST(Lexer, a_byte_order_mark_is_skipped_at_the_beginning_alone) {
+  const Source source{"t", "\xef\xbb\xbfx y"};
+  const auto lexed = lex(source);
+  EXPECT_EQ(lexed.diagnostics.errors(), 0U);
+  EXPECT_EQ(lexed.tokens[0].text, "x");
+  EXPECT_EQ(lexed.tokens[0].at, (Location{1, 1}));
+  const Source later{"t", "x \xef\xbb\xbf y"};
+  EXPECT_EQ(lex(later).diagnostics.errors(), 1U);
+}
+
 TEST(Lexer, a_text_ends_on_its_line) {
   const Source source{"t", "\"ab\" \"cd\n;"};
   const auto lexed = lex(source);

@@ -16,7 +16,10 @@ namespace lrpc::stubgen {
 /// reported and skipped. Work and memory are linear in the text.
 class Lexer {
  public:
-  Lexer(const Source& source, Diagnostics& diagnostics) : text_(source.text), diagnostics_(diagnostics) {}
+  /// Skips a byte order mark, with which some editors begin a UTF-8 file.
+  Lexer(const Source& source, Diagnostics& diagnostics) : text_(source.text), diagnostics_(diagnostics) {
+    if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);
+  }
 
   /// The next token; TokenKind::end for ever after the last one.
   [[nodiscard]] Token next();
