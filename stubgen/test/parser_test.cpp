@@ -177,7 +177,8 @@ TEST(Parser, deep_nesting_costs_no_stack) {
 }
 
 TEST(Parser, a_file_over_the_limit_is_refused) {
-  EXPECT_TRUE(compile_text(std::string(Source::kMaxBytes + 1, ' ')).says("the limit is 1048576"));
+  // lrpc-stubgen reads one byte over the limit, and does not know how many there are.
+  EXPECT_TRUE(compile_text(std::string(Source::kMaxBytes + 1, ' ')).says("the file has more than 1048576 bytes\n"));
 }
 
 }  // namespace

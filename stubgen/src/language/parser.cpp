@@ -235,7 +235,8 @@ class Parser : private TypeParser {
 
 std::optional<ast::Interface> parse(const Source& source, Diagnostics& diagnostics) {
   if (source.text.size() > Source::kMaxBytes) {
-    diagnostics.error({}, fmt::format("the file has {} bytes; the limit is {}", source.text.size(), Source::kMaxBytes));
+    diagnostics.error({}, fmt::format("the file has more than {} bytes", Source::kMaxBytes),
+                      "move some of its procedures to an interface of their own");
     return std::nullopt;
   }
   return Parser(source, diagnostics).interface_file();
