@@ -1,8 +1,7 @@
 #include "team.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <thread>
 
 #include "core/store.h"
 #include "floors/naive.h"
@@ -23,28 +22,16 @@ shim::Gate gate_of(Strategy strategy) noexcept {
 }
 
 /// What the caller does between two calls.
-class Pause {
- public:
-  Pause(Pace pace, const TickClock& clock) : pace_(pace), spin_ticks_(clock.ticks(std::chrono::microseconds(20))) {}
-  void take() const noexcept {
-    if (pace_ == Pace::apart_20us) {
-      compute_for(spin_ticks_);
-    } else if (pace_ == Pace::apart_1ms) {
-      const timespec time{0, 1'000'000};
-      ::nanosleep(&time, nullptr);
-    }
-  }
+void pause(Pace pace, const TickClock& clock) {
+  if (pace == Pace::apart_20us) compute_for(clock.ticks(std::chrono::microseconds(20)));
+  if (pace == Pace::apart_1ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
- private:
-  Pace pace_;
-  std::uint64_t spin_ticks_;
-};
-
-void run_slice(Contender& contender, const Slice& slice, const Pause& pause, const TickClock& clock, Histogram* book) {
+void run_slice(Contender& contender, const Slice& slice, Pace pace, const TickClock& clock, Histogram* book) {
   std::uint64_t begun = ticks_begin();
   for (std::uint64_t i = 0; i < slice.most_untimed && ticks_begin() - begun < clock.ticks(slice.untimed); ++i) {
     contender.run(1);
-    pause.take();
+    pause(pace, clock);
   }
   if (book == nullptr) return;
   const std::uint64_t limit = clock.ticks(slice.timed);
@@ -53,7 +40,7 @@ void run_slice(Contender& contender, const Slice& slice, const Pause& pause, con
     std::uint64_t ticks = 0;
     contender.run_single({&ticks, 1});
     book->add(ticks - std::min(ticks, clock.overhead()));
-    pause.take();
+    pause(pace, clock);
   } while (ticks_begin() - begun < limit);
 }
 
@@ -65,7 +52,6 @@ std::string_view name(Strategy strategy) noexcept {
 
 Result<TurnTaker<Team::Desk>> Team::start_client(Contender& contender, const Seat& seat, const Cell& cell,
                                                  const TickClock& clock) {
-  const Pause pause(cell.pace, clock);
   const auto connect = [&] {
     Status ready = contender.connect();
     if (ready && cell.load == Load::fifo_caller) ready = become_fifo();  // for this thread only, not for the library's
@@ -74,7 +60,7 @@ Result<TurnTaker<Team::Desk>> Team::start_client(Contender& contender, const Sea
   return TurnTaker<Desk>::start("bench-client", seat, connect, [&](Desk& desk) {
     const Slice slice = desk.slice;
     Histogram* const book = slice.book == Book::none ? nullptr : &desk.books[static_cast<std::size_t>(slice.book)];
-    run_slice(contender, slice, pause, clock, book);
+    run_slice(contender, slice, cell.pace, clock, book);
     contender.pause();
     return contender.health();
   });

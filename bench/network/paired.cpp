@@ -69,18 +69,18 @@ struct Cost {
   double both_kernel = std::nan("");
 };
 
-double microseconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
-}
-
-rusage used_by(int whom) {
+/// Processor time so far, in microseconds.
+struct Used {
+  double user;
+  double kernel;
+};
+Used used_by(int whom) {
   rusage used{};
   ::getrusage(whom, &used);
-  return used;
-}
-double user_us(const rusage& from, const rusage& to) { return microseconds(to.ru_utime) - microseconds(from.ru_utime); }
-double kernel_us(const rusage& from, const rusage& to) {
-  return microseconds(to.ru_stime) - microseconds(from.ru_stime);
+  const auto us = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_usec);
+  };
+  return {us(used.ru_utime), us(used.ru_stime)};
 }
 
 /// The client sends `argument` bytes, and the server answers with `result` bytes. NaN if a call fails.
@@ -90,19 +90,19 @@ Cost measure_calls(WirePair& pair, const TickClock& clock, std::size_t argument,
   std::vector<double> elapsed;
   for (int i = 0; i < kCalls; ++i)
     if (pair.trips().once(argument) != Errc::ok) return {};
-  const rusage both = used_by(RUSAGE_SELF);
-  const rusage client = used_by(RUSAGE_THREAD);
+  const Used both = used_by(RUSAGE_SELF);
+  const Used client = used_by(RUSAGE_THREAD);
   for (int block = 0; block < blocks && !interrupted(); ++block) {
     const std::uint64_t began = ticks_begin();
     for (int i = 0; i < kCalls; ++i)
       if (pair.trips().once(argument) != Errc::ok) return {};
     elapsed.push_back(clock.ns(ticks_end() - began) / kCalls / 1000);
   }
-  const rusage client_after = used_by(RUSAGE_THREAD);
-  const rusage both_after = used_by(RUSAGE_SELF);
+  const Used client_after = used_by(RUSAGE_THREAD);
+  const Used both_after = used_by(RUSAGE_SELF);
   const auto calls = static_cast<double>(elapsed.size()) * kCalls;
-  return {median(elapsed), user_us(client, client_after) / calls, kernel_us(client, client_after) / calls,
-          user_us(both, both_after) / calls, kernel_us(both, both_after) / calls};
+  return {median(elapsed), (client_after.user - client.user) / calls, (client_after.kernel - client.kernel) / calls,
+          (both_after.user - both.user) / calls, (both_after.kernel - both.kernel) / calls};
 }
 
 void emit(Session& session, Placement placement, std::string_view bench, std::string test, double us) {
