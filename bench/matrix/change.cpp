@@ -132,13 +132,12 @@ struct Lines {
 };
 Lines lines_of(const TimelineRecord& record, const TickClock& clock) {
   Lines lines;
-  const double ns_per_tick = clock.ns(1'000'000) / 1e6;
   std::size_t used = record.buckets.size();
   while (used > 0 && record.buckets[used - 1].count() == 0) --used;
   for (std::size_t i = 0; i < used; ++i) {
     const double ms = static_cast<double>(i) * static_cast<double>(TimelineRecord::kBucket.count());
-    lines.median.points.emplace_back(ms, record.buckets[i].quantile(0.5) * ns_per_tick);
-    lines.p99.points.emplace_back(ms, record.buckets[i].quantile(0.99) * ns_per_tick);
+    lines.median.points.emplace_back(ms, record.buckets[i].quantile(0.5) * clock.ns(1));
+    lines.p99.points.emplace_back(ms, record.buckets[i].quantile(0.99) * clock.ns(1));
   }
   return lines;
 }
@@ -177,17 +176,12 @@ void emit(Session& session, const Table& table, const Change& change, const Cour
          .figures = Figures::exactly(static_cast<double>(*calls), windows.size() * TimelineRecord::kCallsPerWindow)});
   }
   for (std::size_t i = 0; i < lines.median.points.size(); ++i) {
-    const std::uint64_t calls = record.buckets[i].count();
-    if (calls == 0) continue;  // a call took longer than the bucket
+    if (record.buckets[i].count() == 0) continue;  // a call took longer than the bucket
     session.emit_json({.bench = "change",
                        .gate = "adaptive",
                        .placement = name(change.placement),
                        .test = fmt::format("{} at {:g} ms", change.name, lines.median.points[i].first),
-                       .figures = {.median = lines.median.points[i].second,
-                                   .p99 = lines.p99.points[i].second,
-                                   .min = clock.ns(1) * record.buckets[i].quantile(0),
-                                   .max = clock.ns(record.buckets[i].max()),
-                                   .calls = calls}});
+                       .figures = figures_of(record.buckets[i], clock.ns(1))});
   }
   SvgPlot plot(fmt::format("Null, adaptive: {}", change.happens), {"ms"}, {"ns", true});
   plot.add(lines.median);
