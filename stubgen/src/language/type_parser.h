@@ -15,7 +15,7 @@ class TypeParser : protected TokenStream {
 
  protected:
   static constexpr std::string_view kNameTheRange =
-      "give the range a name, with 'type Name = type range a .. b;', and write that here";
+      "give the range a name, with 'type Name = int32 range 0 .. 9;', and write that here";
 
   ast::Enum enumeration(Doc doc);
   ast::Alias alias(Doc doc);
