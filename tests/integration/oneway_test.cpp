@@ -1,13 +1,17 @@
 // One-way calls: sent and executed once, and nobody waits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "eventually.h"
 #include "gates.h"
+#include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/call/region.h"
 #include "poller_thread.h"
 #include "private_answer.h"
@@ -177,31 +181,60 @@ TEST(OneWaySupply, more_calls_than_astacks_are_refused_where_the_binding_does_no
   EXPECT_TRUE(tasks.client->LogSlowly(17, 0));
 }
 
-TEST(OneWaySupply, is_not_waited_for_of_a_server_that_calls_the_binding_revoked_and_lets_it_stand) {
-  namespace shim = lrpc::shim;
-  auto bell = shim::make_socket_pair();
-  auto layout = shim::RegionLayout::of(Tasks::kPdl.classes);
-  ASSERT_TRUE(bell && layout);
-  auto memory = shim::create_region(*layout);
-  ASSERT_TRUE(memory);
-  auto ends = answered_pair(encoded(bound_answer(Tasks::kPdl.classes)), std::array{memory->get(), bell->second.get()});
-  ASSERT_TRUE(ends) << ends.error().message();
-  auto client = Tasks::Client::import_over(std::move(ends->first));
-  ASSERT_TRUE(client) << client.error().message();
-  auto region = shim::Region::map(*std::move(memory), *std::move(layout));
-  ASSERT_TRUE(region);
+/// The test itself is the server, and executes nothing. All A-stacks of Log are in calls.
+class SentToNobody : public testing::Test {
+ protected:
+  void SetUp() override {
+    namespace shim = lrpc::shim;
+    auto bell = shim::make_socket_pair();
+    auto layout = shim::RegionLayout::of(Tasks::kPdl.classes);
+    ASSERT_TRUE(bell && layout);
+    auto memory = shim::create_region(*layout);
+    ASSERT_TRUE(memory);
+    auto ends =
+        answered_pair(encoded(bound_answer(Tasks::kPdl.classes)), std::array{memory->get(), bell->second.get()});
+    ASSERT_TRUE(ends) << ends.error().message();
+    held_ = {std::move(bell->first), std::move(bell->second), std::move(ends->second)};
+    auto client = Tasks::Client::import_over(std::move(ends->first));
+    ASSERT_TRUE(client) << client.error().message();
+    client_ = std::make_unique<Tasks::Client>(*std::move(client));
+    auto region = shim::Region::map(*std::move(memory), *std::move(layout));
+    ASSERT_TRUE(region);
+    region_.emplace(*std::move(region));
 
-  const auto in_quarantine = [&] { return lrpc::detail::StubAccess::object(client->binding()).in_quarantine(); };
-  const std::uint16_t astack_class = Tasks::kPdl.procedures[5].astack_class;
-  const std::size_t count = Tasks::kPdl.classes[astack_class].count;
-  while (in_quarantine() < count) ASSERT_TRUE(client->Log(1, "nobody executes this"));
-  for (std::uint32_t i = 0; i < region->layout().astack_count(); ++i) {
-    region->astack(i).head->word.fetch_or(shim::CallWord::kRevoked);
+    const auto log = std::ranges::find(Tasks::kPdl.procedures, "Log", &lrpc::ProcedureDescriptor::name);
+    for (std::uint32_t i = 0; i < region_->layout().astack_count(); ++i) {
+      const shim::AStack astack = region_->astack(i);
+      if (astack.astack_class == log->astack_class) heads_.push_back(astack.head);
+    }
+    const auto in_quarantine = [&] { return lrpc::detail::StubAccess::object(client_->binding()).in_quarantine(); };
+    while (in_quarantine() < heads_.size()) ASSERT_TRUE(client_->Log(1, "nobody executes this"));
   }
+
+  std::array<lrpc::UniqueFd, 3> held_;  ///< The server's descriptors.
+  std::unique_ptr<Tasks::Client> client_;
+  std::optional<lrpc::shim::Region> region_;
+  std::vector<lrpc::shim::AStackHead*> heads_;
+};
+
+TEST_F(SentToNobody, calls_are_not_waited_for_if_the_server_calls_the_binding_revoked_and_lets_it_stand) {
+  for (auto* head : heads_) head->word.fetch_or(lrpc::shim::CallWord::kRevoked);
   // Without a deadline: a caller that polled such a word would never stop.
   const auto began = processor_time();
-  EXPECT_EQ(client->Log(2, "nor this").code(), Errc::binding_revoked);
+  EXPECT_EQ(client_->Log(2, "nor this").code(), Errc::binding_revoked);
   EXPECT_LT(processor_time() - began, 200ms) << "it has been polling";
+}
+
+/// A caller that slept for the oldest call alone would not be woken by the return of another one.
+TEST_F(SentToNobody, calls_let_the_next_one_go_when_any_of_them_has_returned) {
+  namespace shim = lrpc::shim;
+  std::thread sender([&] { EXPECT_TRUE(client_->Log(2, "sent when there is an A-stack")); });
+  EXPECT_TRUE(eventually([&] {
+    return std::ranges::all_of(heads_, [](const auto* head) { return shim::load_word(*head).caller_sleeps(); });
+  }));
+  shim::return_to_caller(*heads_.back(), shim::CallWord::returned(1, 0));
+  sender.join();
+  EXPECT_TRUE(shim::load_word(*heads_.back()).is(shim::Turn::called, 2));
 }
 
 /// The server's return wakes only waiters that have looked for such a call. The others would sleep for 100 ms.

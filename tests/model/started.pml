@@ -455,7 +455,7 @@ proctype client() {
         :: else
         fi
       }
-    quarantine: /* T16; before it, for the oldest that was sent one-way, T3 */
+    quarantine: /* T16; before it, if the call was sent one-way, T3 */
 #ifdef BROKEN_ONE_WAY_REUSED
       atomic { !buffered -> goto next }
 #endif

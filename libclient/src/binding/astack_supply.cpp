@@ -23,6 +23,12 @@ constexpr std::chrono::milliseconds kHeldLook{1};
 /// A caller that has waited this long for an A-stack starves.
 constexpr std::chrono::milliseconds kStarving{10};
 
+/// While one-way calls have all A-stacks: how long to sleep for the oldest alone, which mostly returns first. For each
+/// call that a caller sleeps for, the server makes a system call.
+constexpr std::chrono::milliseconds kOldestAlone{1};
+/// After that, the most such calls to sleep for.
+constexpr std::size_t kMostSent = 64;
+
 /// How long a caller has waited for an A-stack, and whether it must let others go first (L9). Without this, a thread
 /// that calls without pause would take its own A-stack again each time before the caller that it wakes has looked.
 class Patience {
@@ -64,14 +70,16 @@ class Patience {
   bool starves_ = false;
 };
 
-/// Waits until an A-stack is put back after `seen` was read, until the word of `sent` changes (if it has one), or for a
-/// cancellation. `behind`: see AStackList::wait().
+/// Waits until an A-stack is put back after `seen` was read, until one of the words in `sent` (at most kMostSent)
+/// changes, or for a cancellation. `behind`: see AStackList::wait().
 void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, std::chrono::nanoseconds limit,
-                  const shim::FutexWait& sent, bool behind = false) noexcept {
-  std::array<shim::FutexWait, 1 + Waiting::kMostCancellations> words{sent};
-  const std::size_t count = waiting.append(words, sent.word != nullptr ? 1 : 0);
-  if (count == words.size()) limit = std::min<std::chrono::nanoseconds>(limit, Waiting::kCrowded);
-  list.wait(seen, limit, std::span(words).first(count), behind);
+                  std::span<const shim::FutexWait> sent, bool behind = false) noexcept {
+  std::array<shim::FutexWait, kMostSent + Waiting::kMostCancellations> words{};
+  std::copy(sent.begin(), sent.end(), words.begin());
+  const auto room = std::span(words).first(sent.size() + Waiting::kMostCancellations);
+  const std::size_t count = waiting.append(room, sent.size());
+  if (count == room.size()) limit = std::min<std::chrono::nanoseconds>(limit, Waiting::kCrowded);
+  list.wait(seen, limit, room.first(count), behind);
 }
 
 }  // namespace
@@ -165,10 +173,13 @@ std::size_t BindingObject::in_quarantine() noexcept {
 
 void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
                                   std::chrono::nanoseconds limit) noexcept {
-  // The oldest one-way call of this list: a call in quarantine that is not abandoned.
-  shim::AStackHead* head = nullptr;
-  std::uint64_t generation = 0;
-  struct Looking {  // keeps a secondary A-stack mapped while this thread reads it without holding it
+  struct Sent {
+    shim::AStackHead* head = nullptr;
+    std::uint64_t generation = 0;
+  };
+  std::array<Sent, kMostSent> sent{};
+  std::size_t count = 0;
+  struct Looking {  // keeps secondary A-stacks mapped while this thread reads them without holding them
     BindingObject& binding;
     bool at_secondary = false;
     ~Looking() {
@@ -178,33 +189,45 @@ void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Wa
     }
   } looking{*this};
   {
+    // The one-way calls of this list, the oldest first: calls in quarantine that are not abandoned.
     std::lock_guard lock(quarantine_mutex_);
+    bool any_secondary = false;
     for (const shim::LinkageRecord* record : quarantined_) {
-      if (&lists_[record->astack.astack_class] != &list) continue;
-      if (!shim::load_word(*record->astack.head).is(shim::Turn::called, record->generation())) continue;
-      head = record->astack.head;
-      generation = record->generation();
-      looking.at_secondary = record->index >= records_.size();
-      if (looking.at_secondary) ++sent_waiters_;
-      break;
+      if (&lists_[record->astack.astack_class] != &list || count == sent.size()) continue;
+      const shim::CallWord word = shim::load_word(*record->astack.head);
+      if (word.is(shim::Turn::returned, record->generation())) return;  // since release_quarantined() has looked
+      if (!word.is(shim::Turn::called, record->generation())) continue;
+      sent[count++] = {record->astack.head, record->generation()};
+      any_secondary |= record->index >= records_.size();
     }
+    looking.at_secondary = any_secondary;
+    if (any_secondary) ++sent_waiters_;
   }
-  if (head == nullptr) return wait_for_put(list, seen, waiting, limit, {});
+  if (count == 0) return wait_for_put(list, seen, waiting, limit, {});
   for (std::uint32_t i = 0; i < poll_limits_.wait; ++i) {
-    if (!shim::load_word(*head).is(shim::Turn::called, generation)) return;
+    if (!shim::load_word(*sent[0].head).is(shim::Turn::called, sent[0].generation)) return;
     shim::poll_delay();
   }
-  shim::FutexWait sent{&head->word, 0, true};  // T3
-  if (!shim::announce_sleep(*head, generation, revoked_, sent.expected)) {
-    // A server that sets REVOKED in a binding that is not revoked would make us look at this word for ever.
-    const shim::CallWord word = shim::load_word(*head);
-    if (word.is(shim::Turn::called, generation) && word.revoked()) revoke();
-    return;
+  // Sleeps for the first `most` of them. True: none has returned within `longest`.
+  const auto sleep = [&](std::size_t most, std::chrono::nanoseconds longest) noexcept {
+    std::array<shim::FutexWait, kMostSent> words{};
+    for (std::size_t i = 0; i < most; ++i) {
+      words[i] = {&sent[i].head->word, 0, true};  // T3
+      if (shim::announce_sleep(*sent[i].head, sent[i].generation, revoked_, words[i].expected)) continue;
+      // A server that sets REVOKED in a binding that is not revoked would make us look at this word for ever.
+      const shim::CallWord word = shim::load_word(*sent[i].head);
+      if (word.is(shim::Turn::called, sent[i].generation) && word.revoked()) revoke();
+      return false;
+    }
+    const auto until = std::chrono::steady_clock::now() + longest;
+    wait_for_put(list, seen, waiting, longest, std::span(words).first(most));
+    return std::chrono::steady_clock::now() >= until;
+  };
+  if (count > 1 && limit > kOldestAlone) {
+    if (!sleep(1, kOldestAlone)) return;
+    limit -= kOldestAlone;
   }
-  const auto until = std::chrono::steady_clock::now() + limit;
-  wait_for_put(list, seen, waiting, limit, sent);
-  if (std::chrono::steady_clock::now() < until) return;
-  overrule_hints(*head);
+  if (sleep(count, limit)) overrule_hints(*sent[0].head);
 }
 
 bool BindingObject::anybody_waits_for_sent() noexcept {
