@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -181,9 +182,11 @@ TEST(OneWaySupply, more_calls_than_astacks_are_refused_where_the_binding_does_no
   EXPECT_TRUE(tasks.client->LogSlowly(17, 0));
 }
 
-/// The test itself is the server, and executes nothing. All A-stacks of Log are in calls.
-class SentToNobody : public testing::Test {
+/// The test itself is the server, and executes nothing.
+class ServedByNobody : public testing::Test {
  protected:
+  using Heads = std::vector<lrpc::shim::AStackHead*>;
+
   void SetUp() override {
     namespace shim = lrpc::shim;
     auto bell = shim::make_socket_pair();
@@ -201,40 +204,55 @@ class SentToNobody : public testing::Test {
     auto region = shim::Region::map(*std::move(memory), *std::move(layout));
     ASSERT_TRUE(region);
     region_.emplace(*std::move(region));
-
-    const auto log = std::ranges::find(Tasks::kPdl.procedures, "Log", &lrpc::ProcedureDescriptor::name);
+  }
+  /// The A-stacks for this procedure.
+  Heads heads_of(std::string_view procedure) const {
+    const auto found = std::ranges::find(Tasks::kPdl.procedures, procedure, &lrpc::ProcedureDescriptor::name);
+    Heads heads;
     for (std::uint32_t i = 0; i < region_->layout().astack_count(); ++i) {
-      const shim::AStack astack = region_->astack(i);
-      if (astack.astack_class == log->astack_class) heads_.push_back(astack.head);
+      const lrpc::shim::AStack astack = region_->astack(i);
+      if (astack.astack_class == found->astack_class) heads.push_back(astack.head);
     }
-    const auto in_quarantine = [&] { return lrpc::detail::StubAccess::object(client_->binding()).in_quarantine(); };
-    while (in_quarantine() < heads_.size()) ASSERT_TRUE(client_->Log(1, "nobody executes this"));
+    return heads;
+  }
+  /// `call` makes a call that nobody waits for. After it has got all A-stacks, the next one waits until any call has
+  /// returned. A caller that slept for the oldest alone, or for none, would not be woken by the return of another one.
+  template <class Call>
+  void expect_that_any_return_lets_the_next_one_go(const Heads& heads, lrpc::shim::Turn turn, Call call) {
+    namespace shim = lrpc::shim;
+    for (std::size_t i = 0; i < heads.size(); ++i) call();
+    std::thread next(call);
+    EXPECT_TRUE(eventually([&] {
+      return std::ranges::all_of(heads, [](const auto* head) { return shim::load_word(*head).caller_sleeps(); });
+    }));
+    shim::return_to_caller(*heads.back(), shim::CallWord::returned(1, 0));
+    next.join();
+    EXPECT_TRUE(shim::load_word(*heads.back()).is(turn, 2));
   }
 
   std::array<lrpc::UniqueFd, 3> held_;  ///< The server's descriptors.
   std::unique_ptr<Tasks::Client> client_;
   std::optional<lrpc::shim::Region> region_;
-  std::vector<lrpc::shim::AStackHead*> heads_;
 };
 
-TEST_F(SentToNobody, calls_are_not_waited_for_if_the_server_calls_the_binding_revoked_and_lets_it_stand) {
-  for (auto* head : heads_) head->word.fetch_or(lrpc::shim::CallWord::kRevoked);
+TEST_F(ServedByNobody, one_way_calls_end_if_the_server_calls_the_binding_revoked_and_lets_it_stand) {
+  const Heads heads = heads_of("Log");
+  for (std::size_t i = 0; i < heads.size(); ++i) ASSERT_TRUE(client_->Log(1, "nobody executes this"));
+  for (auto* head : heads) head->word.fetch_or(lrpc::shim::CallWord::kRevoked);
   // Without a deadline: a caller that polled such a word would never stop.
   const auto began = processor_time();
   EXPECT_EQ(client_->Log(2, "nor this").code(), Errc::binding_revoked);
   EXPECT_LT(processor_time() - began, 200ms) << "it has been polling";
 }
 
-/// A caller that slept for the oldest call alone would not be woken by the return of another one.
-TEST_F(SentToNobody, calls_let_the_next_one_go_when_any_of_them_has_returned) {
-  namespace shim = lrpc::shim;
-  std::thread sender([&] { EXPECT_TRUE(client_->Log(2, "sent when there is an A-stack")); });
-  EXPECT_TRUE(eventually([&] {
-    return std::ranges::all_of(heads_, [](const auto* head) { return shim::load_word(*head).caller_sleeps(); });
-  }));
-  shim::return_to_caller(*heads_.back(), shim::CallWord::returned(1, 0));
-  sender.join();
-  EXPECT_TRUE(shim::load_word(*heads_.back()).is(shim::Turn::called, 2));
+TEST_F(ServedByNobody, one_way_calls_let_the_next_one_go_when_any_of_them_has_returned) {
+  expect_that_any_return_lets_the_next_one_go(heads_of("Log"), lrpc::shim::Turn::called,
+                                              [&] { EXPECT_TRUE(client_->Log(1, "nobody executes this")); });
+}
+
+TEST_F(ServedByNobody, dropped_calls_let_the_next_one_go_when_any_of_them_has_returned) {
+  expect_that_any_return_lets_the_next_one_go(heads_of("Null"), lrpc::shim::Turn::abandoned,
+                                              [&] { const auto dropped = client_->start().Null(); });
 }
 
 /// The server's return wakes only waiters that have looked for such a call. The others would sleep for 100 ms.

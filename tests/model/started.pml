@@ -138,8 +138,13 @@ inline serve(l, w) {
     }
     atomic { w = word; word = WORD(RETURNED, GENERATION(l) + 1) } /* T9, T10 */
     if
+#ifdef BROKEN_T10_WAKES_NOBODY
+    :: atomic { (w & SLEEPS) && !IS(w, ABANDONED, GENERATION(l) + 1) -> wake_caller() }
+    :: !(w & SLEEPS) || IS(w, ABANDONED, GENERATION(l) + 1)
+#else
     :: atomic { w & SLEEPS -> wake_caller() }
     :: !(w & SLEEPS)
+#endif
     fi;
     if
     :: atomic { w & PARKED -> wake_estack() }
@@ -455,7 +460,7 @@ proctype client() {
         :: else
         fi
       }
-    quarantine: /* T16; before it, if the call was sent one-way, T3 */
+    quarantine: /* T16; before it, T3 */
 #ifdef BROKEN_ONE_WAY_REUSED
       atomic { !buffered -> goto next }
 #endif
@@ -463,7 +468,11 @@ proctype client() {
       :: n == CALLS -> goto next
       :: atomic { n < CALLS && IS(CLIENT_SEES, RETURNED, n) -> goto next }
       :: atomic { n < CALLS && (client_revoked || (CLIENT_SEES & REVOKED)) -> goto failed }
-      :: atomic { n < CALLS && !buffered && IS(word, CALLED, n) && !(word & REVOKED) -> announce(); w = word }
+      :: atomic {
+          n < CALLS && !buffered && (IS(word, CALLED, n) || IS(word, ABANDONED, n)) && !(word & REVOKED) ->
+          announce();
+          w = word
+        }
         if
         :: client_revoked -> goto failed
         :: !client_revoked

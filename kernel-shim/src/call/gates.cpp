@@ -24,10 +24,10 @@ bool yield_for_return(const AStackHead& head, std::uint64_t generation, std::uin
 }
 
 bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
-                    std::uint32_t& expected) noexcept {
+                    std::uint32_t& expected, Turn turn) noexcept {
   std::uint64_t seen = head.word.load(std::memory_order_acquire);
   CallWord word(seen);
-  if (!word.is(Turn::called, generation) || word.revoked()) return false;
+  if (!word.is(turn, generation) || word.revoked()) return false;
   if (!word.caller_sleeps()) {
     const CallWord sleeping = word.with(CallWord::kCallerSleeps);
     LRPC_STEP("T3");

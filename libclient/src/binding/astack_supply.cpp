@@ -23,11 +23,11 @@ constexpr std::chrono::milliseconds kHeldLook{1};
 /// A caller that has waited this long for an A-stack starves.
 constexpr std::chrono::milliseconds kStarving{10};
 
-/// While one-way calls have all A-stacks: how long to sleep for the oldest alone, which mostly returns first. For each
-/// call that a caller sleeps for, the server makes a system call.
+/// While one-way and abandoned calls have all A-stacks: how long to sleep for the oldest of them alone, which mostly
+/// returns first. For each call that a caller sleeps for, the server makes a system call.
 constexpr std::chrono::milliseconds kOldestAlone{1};
 /// After that, the most such calls to sleep for.
-constexpr std::size_t kMostSent = 64;
+constexpr std::size_t kMostAwaited = 64;
 
 /// How long a caller has waited for an A-stack, and whether it must let others go first (L9). Without this, a thread
 /// that calls without pause would take its own A-stack again each time before the caller that it wakes has looked.
@@ -70,11 +70,11 @@ class Patience {
   bool starves_ = false;
 };
 
-/// Waits until an A-stack is put back after `seen` was read, until one of the words in `sent` (at most kMostSent)
+/// Waits until an A-stack is put back after `seen` was read, until one of the words in `sent` (at most kMostAwaited)
 /// changes, or for a cancellation. `behind`: see AStackList::wait().
 void wait_for_put(AStackList& list, std::uint32_t seen, const Waiting& waiting, std::chrono::nanoseconds limit,
                   std::span<const shim::FutexWait> sent, bool behind = false) noexcept {
-  std::array<shim::FutexWait, kMostSent + Waiting::kMostCancellations> words{};
+  std::array<shim::FutexWait, kMostAwaited + Waiting::kMostCancellations> words{};
   std::copy(sent.begin(), sent.end(), words.begin());
   const auto room = std::span(words).first(sent.size() + Waiting::kMostCancellations);
   const std::size_t count = waiting.append(room, sent.size());
@@ -113,7 +113,7 @@ BindingObject::Taken BindingObject::take_slow(AStackList& list) noexcept {
     if (secondary_ != nullptr) limit = wait_for_growth(list, limit);
     if (limit.count() <= 0) continue;
     if (any_quarantined_.load(std::memory_order_acquire)) {
-      wait_for_sent(list, seen, waiting, limit);
+      wait_for_quarantined(list, seen, waiting, limit);
     } else {
       wait_for_put(list, seen, waiting, limit, {});
     }
@@ -171,13 +171,14 @@ std::size_t BindingObject::in_quarantine() noexcept {
   }));
 }
 
-void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
-                                  std::chrono::nanoseconds limit) noexcept {
-  struct Sent {
+void BindingObject::wait_for_quarantined(AStackList& list, std::uint32_t seen, const Waiting& waiting,
+                                         std::chrono::nanoseconds limit) noexcept {
+  struct Awaited {
     shim::AStackHead* head = nullptr;
     std::uint64_t generation = 0;
+    shim::Turn turn = shim::Turn::called;
   };
-  std::array<Sent, kMostSent> sent{};
+  std::array<Awaited, kMostAwaited> calls{};
   std::size_t count = 0;
   struct Looking {  // keeps secondary A-stacks mapped while this thread reads them without holding them
     BindingObject& binding;
@@ -185,38 +186,40 @@ void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Wa
     ~Looking() {
       if (!at_secondary) return;
       const std::lock_guard lock(binding.quarantine_mutex_);
-      --binding.sent_waiters_;
+      --binding.quarantine_readers_;
     }
   } looking{*this};
   {
-    // The one-way calls of this list, the oldest first: calls in quarantine that are not abandoned.
     std::lock_guard lock(quarantine_mutex_);
     bool any_secondary = false;
-    for (const shim::LinkageRecord* record : quarantined_) {
-      if (&lists_[record->astack.astack_class] != &list || count == sent.size()) continue;
+    for (const shim::LinkageRecord* record : quarantined_) {  // the oldest first
+      if (&lists_[record->astack.astack_class] != &list || count == calls.size()) continue;
       const shim::CallWord word = shim::load_word(*record->astack.head);
       if (word.is(shim::Turn::returned, record->generation())) return;  // since release_quarantined() has looked
-      if (!word.is(shim::Turn::called, record->generation())) continue;
-      sent[count++] = {record->astack.head, record->generation()};
+      const bool abandoned = word.is(shim::Turn::abandoned, record->generation());
+      if (!abandoned && !word.is(shim::Turn::called, record->generation())) continue;
+      calls[count++] = {record->astack.head, record->generation(),
+                        abandoned ? shim::Turn::abandoned : shim::Turn::called};
       any_secondary |= record->index >= records_.size();
     }
     looking.at_secondary = any_secondary;
-    if (any_secondary) ++sent_waiters_;
+    if (any_secondary) ++quarantine_readers_;
   }
   if (count == 0) return wait_for_put(list, seen, waiting, limit, {});
   for (std::uint32_t i = 0; i < poll_limits_.wait; ++i) {
-    if (!shim::load_word(*sent[0].head).is(shim::Turn::called, sent[0].generation)) return;
+    if (!shim::load_word(*calls[0].head).is(calls[0].turn, calls[0].generation)) return;
     shim::poll_delay();
   }
   // Sleeps for the first `most` of them. True: none has returned within `longest`.
   const auto sleep = [&](std::size_t most, std::chrono::nanoseconds longest) noexcept {
-    std::array<shim::FutexWait, kMostSent> words{};
+    std::array<shim::FutexWait, kMostAwaited> words{};
     for (std::size_t i = 0; i < most; ++i) {
-      words[i] = {&sent[i].head->word, 0, true};  // T3
-      if (shim::announce_sleep(*sent[i].head, sent[i].generation, revoked_, words[i].expected)) continue;
+      const Awaited& call = calls[i];
+      words[i] = {&call.head->word, 0, true};  // T3
+      if (shim::announce_sleep(*call.head, call.generation, revoked_, words[i].expected, call.turn)) continue;
       // A server that sets REVOKED in a binding that is not revoked would make us look at this word for ever.
-      const shim::CallWord word = shim::load_word(*sent[i].head);
-      if (word.is(shim::Turn::called, sent[i].generation) && word.revoked()) revoke();
+      const shim::CallWord word = shim::load_word(*call.head);
+      if (word.is(call.turn, call.generation) && word.revoked()) revoke();
       return false;
     }
     const auto until = std::chrono::steady_clock::now() + longest;
@@ -227,12 +230,12 @@ void BindingObject::wait_for_sent(AStackList& list, std::uint32_t seen, const Wa
     if (!sleep(1, kOldestAlone)) return;
     limit -= kOldestAlone;
   }
-  if (sleep(count, limit)) overrule_hints(*sent[0].head);
+  if (sleep(count, limit)) overrule_hints(*calls[0].head);
 }
 
-bool BindingObject::anybody_waits_for_sent() noexcept {
+bool BindingObject::anybody_reads_quarantine() noexcept {
   const std::lock_guard lock(quarantine_mutex_);
-  return sent_waiters_ != 0;
+  return quarantine_readers_ != 0;
 }
 
 void BindingObject::make_room_in_quarantine(std::uint32_t first_secondary, std::uint32_t place) {

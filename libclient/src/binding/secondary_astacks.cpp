@@ -182,7 +182,7 @@ void SecondaryAStacks::take_unused(std::uint16_t astack_class, std::vector<Linka
     for (const LinkageRecord* record : idle) used += is_here(record) ? record->generation() : 0;
     if (std::ranges::count_if(idle, is_here) != one.count) used = kInUse;
     const std::uint64_t before = std::exchange(one.used, used);
-    if (used == kInUse || used != before || binding_.anybody_waits_for_sent()) continue;
+    if (used == kInUse || used != before || binding_.anybody_reads_quarantine()) continue;
     std::erase_if(idle, is_here);
     if (binding_.remote()) binding_.remote_path()->shrink(static_cast<std::uint16_t>(place));
     // G8: nobody in this domain can find these A-stacks any more. The clerk sees the end of the line, and lets go of

@@ -16,7 +16,7 @@ enum class Turn : std::uint8_t {
 /// A private copy of a call word. The peer can change the word itself at any time: load it once, then use the copy.
 ///
 ///   bits  0..1   turn
-///   bit   2      the caller sleeps on the word       (set by the client, while called)
+///   bit   2      a caller sleeps on the word         (set by the client, while called or abandoned)
 ///   bit   3      the E-stack is parked on the word   (set by the server, while returned)
 ///   bit   4      revoked: one side found the other dead; nobody may sleep on this word any more
 ///   bit   5      the caller yields its processor,    (set by the client with CALLED, a hint)

@@ -106,9 +106,9 @@ inline void take_hint_back(AStackHead& head) noexcept { head.polled.store(0, std
 
 /// T3, its first half: announces a sleep in the word. True: the caller may sleep while the word's futex half is
 /// `expected`. False if the word is no longer CALLED(generation), or if it or `revoked` says that the binding is
-/// revoked: look again.
+/// revoked: look again. `turn`: abandoned, for a caller that waits for the A-stack and not for the call.
 [[nodiscard]] bool announce_sleep(AStackHead& head, std::uint64_t generation, const std::atomic<bool>& revoked,
-                                  std::uint32_t& expected) noexcept;
+                                  std::uint32_t& expected, Turn turn = Turn::called) noexcept;
 
 /// T3: announces the sleep, then sleeps until the word changes, for at most `limit`. Returns at once where
 /// announce_sleep() says false. In any case the caller must look at the word again.
@@ -124,8 +124,9 @@ Wake sleep_for_return(AStackHead& head, std::uint64_t generation, const std::ato
 void wake_sleepers(AStackHead& head, CallWord old) noexcept;
 
 /// T9, T10: returns to the client. Exchanges the word, and wakes the caller if the *old* value says that it sleeps: a
-/// look and a plain store would lose wake-ups. If the old value says abandoned, this exchange ends the quarantine. If
-/// it has a parked flag, an E-stack parked while a poller had the call: it is woken, and parks again.
+/// look and a plain store would lose wake-ups. If the old value says abandoned, this exchange ends the quarantine, and
+/// wakes those that wait for the A-stack. If it has a parked flag, an E-stack parked while a poller had the call: it is
+/// woken, and parks again.
 inline void return_to_caller(AStackHead& head, CallWord returned) noexcept {
   const CallWord old(head.word.exchange(returned.bits(), std::memory_order_acq_rel));
   LRPC_STEP("T9 returned");

@@ -19,9 +19,9 @@ enum class Wake : std::uint8_t { woken, changed, timed_out, interrupted };
 /// it differs, returns Wake::changed at once. Spurious returns happen: check again.
 Wake futex_wait(std::atomic<std::uint64_t>& word, std::uint32_t expected, Sleeper who,
                 std::chrono::nanoseconds limit) noexcept;
-/// An honest domain has one sleeper of each kind on a word, or, while one-way calls have all A-stacks, its threads that
-/// wait for the first of these. A dishonest one may have any number, and each takes the waker half a microsecond; so no
-/// more than these are woken.
+/// An honest domain has one sleeper of each kind on a word, or, while one-way and abandoned calls have all A-stacks,
+/// its threads that wait for the first of these. A dishonest one may have any number, and each takes the waker half a
+/// microsecond; so no more than these are woken.
 inline constexpr int kMostSleepers = 1024;
 /// Wakes the sleepers of one kind on the word, at most kMostSleepers.
 void futex_wake(std::atomic<std::uint64_t>& word, Sleeper who) noexcept;

@@ -176,8 +176,8 @@ class BindingObject {
   [[nodiscard]] bool end_calls() noexcept;
   [[nodiscard]] Status watched() const;
   [[nodiscard]] bool release_quarantined(AStackList& list) noexcept;
-  void wait_for_sent(AStackList& list, std::uint32_t seen, const Waiting& waiting,
-                     std::chrono::nanoseconds limit) noexcept;
+  void wait_for_quarantined(AStackList& list, std::uint32_t seen, const Waiting& waiting,
+                            std::chrono::nanoseconds limit) noexcept;
   static constexpr std::uint32_t kTrimDelayMs = 1000;
   void schedule_trim(std::uint32_t delay_ms) noexcept;
   /// On the watcher: runs a task of the binding with this number, under the library's lock. By then the binding may be
@@ -186,7 +186,7 @@ class BindingObject {
   void trim();
   void return_unused();
   [[nodiscard]] std::chrono::nanoseconds wait_for_growth(AStackList& list, std::chrono::nanoseconds limit) noexcept;
-  [[nodiscard]] bool anybody_waits_for_sent() noexcept;
+  [[nodiscard]] bool anybody_reads_quarantine() noexcept;
   /// Allocates room for every record up to the last one of a secondary region's place.
   void make_room_in_quarantine(std::uint32_t first_secondary, std::uint32_t place);
   void schedule_return() noexcept;
@@ -219,7 +219,8 @@ class BindingObject {
   std::mutex quarantine_mutex_;
   std::vector<shim::LinkageRecord*> quarantined_;
   std::atomic<bool> any_quarantined_{false};
-  std::size_t sent_waiters_ = 0;  ///< Threads that look at a secondary A-stack in quarantine. Under quarantine_mutex_.
+  /// Threads that look at secondary A-stacks in quarantine. Under quarantine_mutex_.
+  std::size_t quarantine_readers_ = 0;
   std::uint64_t pidfd_watch_ = 0;
   std::uint64_t bell_watch_ = 0;
   bool watching_ended_ = false;  ///< Used by the owner, and by the last keeper in the destructor.
