@@ -183,6 +183,7 @@ look:
   serve(a, l, w, served);
   if
   :: atomic { served -> served = 0; goto look }
+  :: atomic { served && any_waiting -> served = 0; goto detaching } /* its caller has not paused for long */
   :: !served
   fi;
 #if LEAVES > 0

@@ -20,6 +20,9 @@ constexpr std::chrono::milliseconds kLongestPark = std::chrono::hours(24);
 /// After this long without a call, an E-stack sleeps for longer, and no poller remembers its A-stack.
 constexpr auto kRestsAfterUs = static_cast<std::uint64_t>(std::chrono::microseconds(shim::kBoundedSleep).count());
 
+/// While its caller calls without a pause, an E-stack looks this often whether a call waits for one.
+constexpr std::uint64_t kWaitingLookUs = 1'000;
+
 void EStack::run() {
   while (pool_.next_assignment(*this)) {
     serve_astack();
@@ -31,14 +34,18 @@ void EStack::serve_astack() {
   spent_ = schedule_as_exported(astack_->binding->interface());
   policy_ = {};
   say_attached();
+  std::uint64_t looked = shim::ticks();
   while (!leave_.load(std::memory_order_relaxed) && !astack_->binding->revoked()) {
-    if (served_one() || hand_over_and_look()) continue;
-    // Set before the loads: the pool notes first that a call waits, then looks which E-stacks rest. Mostly these two
-    // loads suffice: a user that waits at its own limit does not make other users' E-stacks take the lock.
+    if (served_one() || hand_over_and_look()) {
+      const std::uint64_t called = last_used_.load(std::memory_order_relaxed);
+      if (called - looked < to_ticks(kWaitingLookUs)) continue;
+      looked = called;
+      if (is_wanted()) break;
+      continue;
+    }
+    // Set before the look: the pool notes first that a call waits, then looks which E-stacks rest.
     at_rest_.store(true, std::memory_order_seq_cst);
-    const bool may_be_wanted = pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) ||
-                               own_user_waits_->load(std::memory_order_seq_cst);
-    if (may_be_wanted && pool_.is_wanted(*this)) break;
+    if (is_wanted()) break;
     const std::uint64_t now = shim::ticks();
     // While a poller has the calls, the A-stack is in use: a call that the poller misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes)
@@ -54,6 +61,14 @@ void EStack::serve_astack() {
     at_rest_.store(false, std::memory_order_relaxed);
   }
   at_rest_.store(false, std::memory_order_relaxed);
+}
+
+/// Whether it is to leave its A-stack for a call that waits. Mostly the two loads suffice: a user that waits at its own
+/// limit does not make other users' E-stacks take the lock.
+bool EStack::is_wanted() {
+  const bool may_be =
+      pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) || own_user_waits_->load(std::memory_order_seq_cst);
+  return may_be && pool_.is_wanted(*this);
 }
 
 /// T11, T12. Soon after a call for a bounded time, by a plain futex, which is quick. `unused`: ticks() since the last

@@ -37,6 +37,7 @@ class EStack {
  private:
   friend class EStackPool;
   void serve_astack();
+  [[nodiscard]] bool is_wanted();
   void park(std::uint64_t unused) noexcept;
   [[nodiscard]] bool left_to_poller() noexcept;
   [[nodiscard]] bool served_one();
