@@ -248,8 +248,8 @@ TEST(CompositeWithoutRoom, atomic_keeps_no_place_for_a_request_that_is_gone) {
   }
 }
 
-/// A server has 20 requests to answer. Its ACK has room for 14 replies, the client's share of 32: it leaves as many free,
-/// and an eighth besides.
+/// A server has 20 requests to answer. Its ACK has room for 14 replies, the client's share of 32: it leaves as many
+/// free, and an eighth besides.
 struct ManyReplies {
   ManyReplies() {
     one.servers[1]->keeps = true;
