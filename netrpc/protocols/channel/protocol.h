@@ -119,7 +119,7 @@ class ClientChannel final : public Session {
   [[nodiscard]] bool outdated() const noexcept {
     return state_ == State::querying || (state_ != State::idle && life_ != peer_.boot_id);
   }
-  /// The peer's life has become known: a call that waits for that goes on, one that was sent to another life has failed.
+  /// The peer's life has become known: a call that waits for that goes on, one sent to another life has failed.
   void follow_life() noexcept;
 
   std::size_t place = 0;  ///< Index in the peer's `clients`.

@@ -221,10 +221,8 @@ void Conversation::keep_ticking() noexcept {
     return;
   }
   // Until now nobody had to send anything: silence counts from now on.
-  const Time now = psync_.host().now();
-  if (was_quiet) asked_for_held_ = now;
   for (Member& one : members_)
-    if (was_quiet) one.heard = now;
+    if (was_quiet) one.heard = psync_.host().now();
   psync_.host().events().schedule(tick_, options_.interval);
 }
 
@@ -232,13 +230,11 @@ void Conversation::tick() noexcept {
   const SessionRef keep(this);
   const Time now = psync_.host().now();
   const Duration late = now - tick_.due();  // this host stood still for so long: that was nobody's silence
-  const bool held = now - asked_for_held_ >= options_.silence;
-  if (held) asked_for_held_ = now;
   for (Member& one : members_) {
     if (&one == &members_[self_]) continue;
     one.heard = std::min(one.heard + late, now);
     if (busy_ && now - one.heard > options_.silence) one.out = true;
-    ask_for_missing(one, held);
+    ask_for_missing(one);
     send_status(one, true);
   }
   advance();

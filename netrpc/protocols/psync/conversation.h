@@ -146,9 +146,7 @@ class Conversation final : public Session {
   /// Whether no direct predecessor of `given` is kept. `given` has come up to the protocol above.
   [[nodiscard]] bool past_is_gone(const Slot& given) noexcept;
 
-  /// `held`: also for what waits here. Two members' copies with changed contexts may name each other, so that both wait
-  /// for ever; whoever keeps neither any more answers that they are gone.
-  void ask_for_missing(Member& from, bool held = false) noexcept;
+  void ask_for_missing(Member& from) noexcept;
   /// `question`: the number of a question or of its answer; such a status says only how many messages this host has
   /// pushed. 0: an ordinary status.
   void send_status(Member& to, bool ask, std::uint32_t question = 0) noexcept;
@@ -165,8 +163,7 @@ class Conversation final : public Session {
   std::vector<Member> members_;
   std::size_t self_ = 0;
   bool advancing_ = false;
-  Time asked_for_held_{};  ///< When the members were last asked for what waits here, or nothing waited.
-  bool busy_ = false;      ///< The last answer of unsettled(false). While true, tick_ runs each interval.
+  bool busy_ = false;  ///< The last answer of unsettled(false). While true, tick_ runs each interval.
   Event tick_;
 };
 

@@ -206,7 +206,7 @@ bool Conversation::past_is_gone(const Slot& given) noexcept {
 }
 
 /// Asks `from` for what it has and this host lacks, as far as is known.
-void Conversation::ask_for_missing(Member& from, bool held) noexcept {
+void Conversation::ask_for_missing(Member& from) noexcept {
   const Time now = psync_.host().now();
   if (from.asked != Time{} && now - from.asked < options_.interval / 2) return;
   Header wanted = header_of(Type::request);
@@ -214,8 +214,7 @@ void Conversation::ask_for_missing(Member& from, bool held) noexcept {
     const std::uint32_t last = std::min(has(from, of), of.stable + options_.window);
     std::uint32_t each = 0;
     for (std::uint32_t next = of.delivered + 1; next <= last && each < 4; ++next) {
-      const bool first = held && next == of.delivered + 1;  // the others wait for it
-      if (holds(of, next) && !slot(of, next).outdated && !first) continue;
+      if (holds(of, next) && !slot(of, next).outdated) continue;
       if (wanted.count == Header::kMostMarks) break;
       wanted.add({of.host, of.life, next});
       ++each;

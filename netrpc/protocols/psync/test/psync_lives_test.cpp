@@ -319,29 +319,6 @@ TEST(PsyncLives, order_holds_when_members_crash_amid_traffic) {
   }
 }
 
-/// As copies may whose contexts were changed when a third member's life ended.
-TEST(PsyncLives, two_messages_that_wait_for_each_other_are_asked_for_again_and_may_be_gone) {
-  Group group(3, {}, {.window = 64, .interval = 20ms, .silence = 1s}, 2);
-  Puppet& one = group.puppet(1);
-  Puppet& other = group.puppet(2);
-  group.introduce(one);
-  group.introduce(other);
-  const Mark first{group.net.address(1), one.life, 1};
-  const Mark second{group.net.address(2), other.life, 1};
-  group.push(one, Type::message, first, {second});
-  group.push(other, Type::message, second, {first});
-  one.wanted.clear();
-  group.net.world.run_for(500ms);
-  EXPECT_TRUE(one.wanted.empty());
-  group.net.world.run_for(5s);
-  const std::vector<Mark> both{first, second};
-  EXPECT_EQ(one.wanted, both);
-  EXPECT_EQ(other.wanted, both);
-  group.push(one, Type::gone, {first.host, first.life, 0}, {first, second});
-  EXPECT_EQ(group.statistics(0).state, 0U);
-  EXPECT_EQ(group.statistics(0).failed, 2U);
-}
-
 TEST(PsyncLives, messages_of_a_life_before_that_are_late_do_not_cut_a_member_off) {
   Group group(2);
   EXPECT_EQ(group.push(1), Errc::ok);
