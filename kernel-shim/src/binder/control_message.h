@@ -38,14 +38,15 @@ inline Peeked peek(int socket, std::span<std::byte> room, int flags, bool creden
   return {size, size >= 0 && (header.msg_flags & MSG_CTRUNC) != 0, size >= 0 && header.msg_controllen != 0};
 }
 
+inline constexpr int kPidfdMessage = 4;  // SCM_PIDFD, Linux 6.5
+
 /// Calls `take(number, sent)` for every descriptor in the control data. `sent` is false for a descriptor that no
 /// peer sent: if SO_PASSPIDFD is set, the kernel adds a pidfd to each message, and the maker of the socket, who may
 /// still hold our end, can set it. If the kernel could not make the pidfd, it adds a negative number, which is skipped.
 template <class Take>
 void for_each_descriptor(msghdr& header, Take&& take) {
-  constexpr int kPidfd = 4;  // SCM_PIDFD, Linux 6.5
   for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
-    if (one->cmsg_level != SOL_SOCKET || (one->cmsg_type != SCM_RIGHTS && one->cmsg_type != kPidfd)) continue;
+    if (one->cmsg_level != SOL_SOCKET || (one->cmsg_type != SCM_RIGHTS && one->cmsg_type != kPidfdMessage)) continue;
     const std::size_t size = one->cmsg_len - CMSG_LEN(0);
     for (std::size_t at = 0; at + sizeof(int) <= size; at += sizeof(int)) {
       int number = -1;
@@ -53,6 +54,17 @@ void for_each_descriptor(msghdr& header, Take&& take) {
       if (number >= 0) take(number, one->cmsg_type == SCM_RIGHTS);
     }
   }
+}
+
+/// Why the kernel could not make a pidfd that was asked for: its errno. 0: it has made one, or was not asked.
+inline int pidfd_error_in(msghdr& header) noexcept {
+  int number = 0;
+  for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
+    if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != kPidfdMessage || one->cmsg_len < CMSG_LEN(sizeof number))
+      continue;
+    std::memcpy(&number, CMSG_DATA(one), sizeof number);
+  }
+  return number < 0 ? -number : 0;
 }
 
 /// The sender's credentials, as the kernel knows them, if the control data has them.

@@ -17,18 +17,24 @@ ssize_t send_packet(int socket, std::span<const std::byte> bytes, std::span<cons
     return -1;
   }
   iovec data{const_cast<std::byte*>(bytes.data()), bytes.size()};  // NOLINT: sendmsg(2) only reads
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostPacketFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred))] = {};
-  msghdr header = header_of(data);
-  attach(header, control, SCM_RIGHTS, std::as_bytes(fds));
-  // Unless it is told otherwise, the kernel names the real user and group.
-  const ucred acting{::getpid(), ::geteuid(), ::getegid()};
-  if (acting.uid != ::getuid() || acting.gid != ::getgid())
-    attach(header, control, SCM_CREDENTIALS, std::as_bytes(std::span(&acting, 1)));
-  ssize_t sent = 0;
-  do {
-    sent = ::sendmsg(socket, &header, flags | MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  return sent;
+  bool as_acting = true;
+  for (;;) {
+    alignas(cmsghdr) char control[CMSG_SPACE(kMostPacketFds * sizeof(int)) + CMSG_SPACE(sizeof(ucred))] = {};
+    msghdr header = header_of(data);
+    attach(header, control, SCM_RIGHTS, std::as_bytes(fds));
+    // Unless it is told otherwise, the kernel names the real user and group.
+    const ucred acting{::getpid(), ::geteuid(), ::getegid()};
+    const bool told = as_acting && (acting.uid != ::getuid() || acting.gid != ::getgid());
+    if (told) attach(header, control, SCM_CREDENTIALS, std::as_bytes(std::span(&acting, 1)));
+    const ssize_t sent = ::sendmsg(socket, &header, flags | MSG_NOSIGNAL);
+    if (sent >= 0) return sent;
+    // The user namespace does not map one of the two, or another thread has changed them since they were read.
+    if (told && (errno == EINVAL || errno == EPERM)) {
+      as_acting = false;
+    } else if (errno != EINTR) {
+      return sent;
+    }
+  }
 }
 
 ssize_t receive_packet(int socket, std::span<std::byte> room, std::span<int> fds, int flags) noexcept {

@@ -14,6 +14,7 @@
 #include "control_message.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/system/identifier.h"
+#include "lrpc/detail/shim/system/lack.h"
 #include "lrpc/detail/shim/system/pidfd.h"
 
 #ifndef SO_PEERGROUPS
@@ -164,6 +165,7 @@ NextSender next_sender(int socket) {
   const ssize_t size = ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   (void)pass_pidfd(0);
   if (size < 0) return next;
+  if (const int error = pidfd_error_in(header); is_lack(error)) next.lacks = error;
   for_each_descriptor(header, [&](int number, bool sent) {
     UniqueFd fd(number);
     if (!sent) {

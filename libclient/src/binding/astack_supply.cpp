@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kHeldLook{1};
 /// A caller that has waited this long for an A-stack starves.
 constexpr std::chrono::milliseconds kStarving{10};
 
-/// While one-way and abandoned calls have all A-stacks: how long to sleep for the oldest of them alone, which mostly
-/// returns first. For each call that a caller sleeps for, the server makes a system call.
+/// While one-way and abandoned calls have all A-stacks: how long to sleep for the oldest one-way call alone, which
+/// mostly returns first. For each call that a caller sleeps for, the server makes a system call.
 constexpr std::chrono::milliseconds kOldestAlone{1};
 /// After that, the most such calls to sleep for.
 constexpr std::size_t kMostAwaited = 64;
@@ -192,21 +192,22 @@ void BindingObject::wait_for_quarantined(AStackList& list, std::uint32_t seen, c
   {
     std::lock_guard lock(quarantine_mutex_);
     bool any_secondary = false;
-    for (const shim::LinkageRecord* record : quarantined_) {  // the oldest first
-      if (&lists_[record->astack.astack_class] != &list || count == calls.size()) continue;
-      const shim::CallWord word = shim::load_word(*record->astack.head);
-      if (word.is(shim::Turn::returned, record->generation())) return;  // since release_quarantined() has looked
-      const bool abandoned = word.is(shim::Turn::abandoned, record->generation());
-      if (!abandoned && !word.is(shim::Turn::called, record->generation())) continue;
-      calls[count++] = {record->astack.head, record->generation(),
-                        abandoned ? shim::Turn::abandoned : shim::Turn::called};
-      any_secondary |= record->index >= records_.size();
+    for (const shim::Turn turn : {shim::Turn::called, shim::Turn::abandoned}) {  // one-way calls mostly return sooner
+      for (const shim::LinkageRecord* record : quarantined_) {                   // the oldest first
+        if (&lists_[record->astack.astack_class] != &list || count == calls.size()) continue;
+        const shim::CallWord word = shim::load_word(*record->astack.head);
+        if (word.is(shim::Turn::returned, record->generation())) return;  // since release_quarantined() has looked
+        if (!word.is(turn, record->generation())) continue;
+        calls[count++] = {record->astack.head, record->generation(), turn};
+        any_secondary |= record->index >= records_.size();
+      }
     }
     looking.at_secondary = any_secondary;
     if (any_secondary) ++quarantine_readers_;
   }
   if (count == 0) return wait_for_put(list, seen, waiting, limit, {});
-  for (std::uint32_t i = 0; i < poll_limits_.wait; ++i) {
+  const bool one_way = calls[0].turn == shim::Turn::called;
+  for (std::uint32_t i = 0; one_way && i < poll_limits_.wait; ++i) {
     if (!shim::load_word(*calls[0].head).is(calls[0].turn, calls[0].generation)) return;
     shim::poll_delay();
   }
@@ -226,7 +227,7 @@ void BindingObject::wait_for_quarantined(AStackList& list, std::uint32_t seen, c
     wait_for_put(list, seen, waiting, longest, std::span(words).first(most));
     return std::chrono::steady_clock::now() >= until;
   };
-  if (count > 1 && limit > kOldestAlone) {
+  if (one_way && count > 1 && limit > kOldestAlone) {
     if (!sleep(1, kOldestAlone)) return;
     limit -= kOldestAlone;
   }

@@ -21,11 +21,16 @@ shim::BinderMessage failed_answer(std::uint32_t request, const Error& error) {
 /// The credentials of a message's sender, with its groups if the kernel knows them. For a socket it knows the groups of
 /// the process that connected it or made the pair; they are used if that process is the sender, with the same user and
 /// group, and lives, so that its number is its own. (A pair that a server makes for a child with fewer rights has the
-/// server's groups.) All processes outside of this process namespace have pid 0, and cannot be told apart.
-shim::ClientCredentials with_groups(int socket, const shim::Credentials& sender) {
+/// server's groups.) All processes outside of this process namespace have pid 0, and cannot be told apart. Errors: as
+/// peer_pidfd(), except that the process has ended.
+Result<shim::ClientCredentials> with_groups(int socket, const shim::Credentials& sender) {
   const auto peer = shim::peer_credentials(socket);
-  const bool same = peer && peer->pid > 0 && peer->pid == sender.pid && peer->uid == sender.uid &&
-                    peer->gid == sender.gid && shim::peer_pidfd(socket);
+  bool same = peer && peer->pid > 0 && peer->pid == sender.pid && peer->uid == sender.uid && peer->gid == sender.gid;
+  if (same) {
+    const auto lives = shim::peer_pidfd(socket);
+    if (!lives && lives.code() != Errc::peer_gone) return lives.error();
+    same = static_cast<bool>(lives);
+  }
   return shim::ClientCredentials::of(sender, same ? shim::peer_groups(socket) : std::nullopt);
 }
 
@@ -36,7 +41,7 @@ Result<UniqueFd> pidfd_of_client(shim::NextSender told, const shim::Credentials&
   const bool same = told.who->pid == client.pid && told.who->uid == client.uid && told.who->gid == client.gid;
   // If it lives now, no other process has had its number.
   if (same && told.pidfd && !shim::has_ended(told.pidfd.get())) return std::move(told.pidfd);
-  if (auto by_number = shim::pidfd_of_sender(client); !by_number) return by_number;  // a descriptor lacks, for example
+  if (told.lacks != 0) return system_error("the client's pidfd", told.lacks);
   return Error{Errc::peer_gone, "the client's process is no more"};
 }
 
@@ -121,8 +126,9 @@ Result<shim::BinderMessage> PrivateSockets::bind(const PrivateSocket& socket, co
   if (!shim::sender_known(message, early)) return Error{Errc::bad_message, "the client's credentials are missing"};
   const Pdl& pdl = *socket.interface->pdl;
   if (Status fits = shim::compatible(wanted->interface.view(), pdl.interface); !fits) return fits.error();
-  if (Status allowed = authorise(*socket.interface, with_groups(socket.fd.get(), *message.sender)); !allowed)
-    return allowed.error();
+  const auto client = with_groups(socket.fd.get(), *message.sender);
+  if (!client) return client.error();
+  if (Status allowed = authorise(*socket.interface, *client); !allowed) return allowed.error();
   auto layout = shim::RegionLayout::of(pdl.classes);
   if (!layout) return layout.error();
   if (Status room = bindings_.room_for(*message.sender, 0, *socket.interface, wanted->gate); !room) return room.error();

@@ -40,12 +40,12 @@ void EStack::serve_astack() {
       const std::uint64_t called = last_used_.load(std::memory_order_relaxed);
       if (called - looked < to_ticks(kWaitingLookUs)) continue;
       looked = called;
-      if (is_wanted()) break;
+      if (may_be_wanted() && pool_.leaves_amid_calls(*this)) break;
       continue;
     }
     // Set before the look: the pool notes first that a call waits, then looks which E-stacks rest.
     at_rest_.store(true, std::memory_order_seq_cst);
-    if (is_wanted()) break;
+    if (may_be_wanted() && pool_.is_wanted(*this)) break;
     const std::uint64_t now = shim::ticks();
     // While a poller has the calls, the A-stack is in use: a call that the poller misses must find its E-stack.
     if (astack_->polled.load(std::memory_order_relaxed) == Polled::yes)
@@ -63,12 +63,11 @@ void EStack::serve_astack() {
   at_rest_.store(false, std::memory_order_relaxed);
 }
 
-/// Whether it is to leave its A-stack for a call that waits. Mostly the two loads suffice: a user that waits at its own
-/// limit does not make other users' E-stacks take the lock.
-bool EStack::is_wanted() {
-  const bool may_be =
-      pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) || own_user_waits_->load(std::memory_order_seq_cst);
-  return may_be && pool_.is_wanted(*this);
+/// Whether a call may wait for this E-stack. Mostly these two loads suffice: a user that waits at its own limit does
+/// not make other users' E-stacks take the lock.
+bool EStack::may_be_wanted() const {
+  return pool_.shares_.eligible_wait().load(std::memory_order_seq_cst) ||
+         own_user_waits_->load(std::memory_order_seq_cst);
 }
 
 /// T11, T12. Soon after a call for a bounded time, by a plain futex, which is quick. `unused`: ticks() since the last

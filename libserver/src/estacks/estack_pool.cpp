@@ -138,6 +138,13 @@ bool EStackPool::is_wanted(const EStack& estack) {
   return shares_.is_wanted(estack.binding_->holder());
 }
 
+bool EStackPool::leaves_amid_calls(EStack& estack) {
+  std::lock_guard lock(mutex_);
+  if (leaving_amid_calls_ >= shares_.waiting() || !shares_.is_wanted(estack.binding_->holder())) return false;
+  ++leaving_amid_calls_;
+  return estack.leaves_amid_calls_ = true;
+}
+
 void EStackPool::dismiss(ServedBinding& binding) noexcept {
   const Holder holder = binding.holder();
   std::lock_guard lock(mutex_);
@@ -161,6 +168,7 @@ void EStackPool::let_go(std::span<ServedAStack> astacks) {
 
 bool EStackPool::next_assignment(EStack& estack) {
   std::unique_lock lock(mutex_);
+  if (std::exchange(estack.leaves_amid_calls_, false)) --leaving_amid_calls_;
   while (estack.astack_ == nullptr) {
     if (!stop_ && !estack.spent_) {
       const auto next = take_waiting_locked();

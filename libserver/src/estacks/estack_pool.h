@@ -37,7 +37,7 @@ class EStack {
  private:
   friend class EStackPool;
   void serve_astack();
-  [[nodiscard]] bool is_wanted();
+  [[nodiscard]] bool may_be_wanted() const;
   void park(std::uint64_t unused) noexcept;
   [[nodiscard]] bool left_to_poller() noexcept;
   [[nodiscard]] bool served_one();
@@ -62,6 +62,7 @@ class EStack {
   // Under the pool's lock.
   std::shared_ptr<ServedBinding> binding_;
   ServedAStack* astack_ = nullptr;
+  bool leaves_amid_calls_ = false;
   std::condition_variable assigned_;
   const std::atomic<bool>* own_user_waits_ = nullptr;  ///< Of EStackShares::take(); valid while it is associated.
   shim::Thread thread_;
@@ -137,6 +138,9 @@ class EStackPool {
   void dismiss_locked(EStack& estack, ServedAStack& astack) noexcept;
   /// Whether an E-stack without a call is to leave its A-stack for a call that waits.
   [[nodiscard]] bool is_wanted(const EStack& estack);
+  /// The same for one whose caller calls without a pause. It takes a waiting call only after a last look, in which it
+  /// may execute one more procedure. Meanwhile no more of them leave than calls wait.
+  [[nodiscard]] bool leaves_amid_calls(EStack& estack);
   void supply_locked();
   /// For the E-stack's thread: the next A-stack to serve; false: end.
   [[nodiscard]] bool next_assignment(EStack& estack);
@@ -148,6 +152,7 @@ class EStackPool {
   mutable std::mutex mutex_;
   std::condition_variable ended_;
   std::list<std::unique_ptr<EStack>> estacks_;
+  std::size_t leaving_amid_calls_ = 0;
   shim::Thread last_to_end_;   ///< To be joined by the next that ends, or by stop().
   std::vector<EStack*> idle_;  ///< Unassociated, most recently used last. Has room for all.
   std::vector<Spare> spare_;   ///< Of one search. Has room for all.

@@ -70,7 +70,8 @@ class EStackShares {
   /// The call could not be served: it goes back to the front of its queue.
   void put_back(WaitingCall call) { enter(std::move(call), true); }
   void clear();
-  [[nodiscard]] bool any_waiting() const noexcept { return users_.waiting + hosts_.waiting != 0; }
+  [[nodiscard]] std::size_t waiting() const noexcept { return users_.waiting + hosts_.waiting; }  ///< Calls of all.
+  [[nodiscard]] bool any_waiting() const noexcept { return waiting() != 0; }
   [[nodiscard]] std::size_t waiting(Holder holder) const;
   /// Whether a user that is below its limit has calls that wait: if so, E-stacks ask is_wanted(). It does not depend on
   /// what other users have. May be read without the lock.
