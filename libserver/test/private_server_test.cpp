@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "lrpc/detail/server/server.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
+#include "refused_calls.h"
 #include "soft_limit.h"
 
 namespace lrpc::server {
@@ -182,6 +184,23 @@ TEST_F(PrivateServer, does_not_take_a_process_for_a_client_that_has_ended_and_ha
   const auto* const failed = std::get_if<shim::Failed>(&(*answer)->body);
   ASSERT_NE(failed, nullptr) << "it is bound as the other process";
   EXPECT_EQ(failed->code, Errc::peer_gone) << failed->text;
+}
+
+/// As on Linux 6.1, which Debian 12 has.
+TEST_F(PrivateServer, binds_its_clients_where_the_kernel_does_not_tell_by_whom_a_message_was_sent) {
+  bool can = false;
+  std::thread([&] {
+    constexpr std::uint32_t kPassPidfd = 76;  // SO_PASSPIDFD
+    constexpr std::uint32_t kPeerPidfd = 77;  // SO_PEERPIDFD
+    can = testing_lrpc::forget_socket_option(SYS_setsockopt, kPassPidfd) &&
+          testing_lrpc::forget_socket_option(SYS_getsockopt, kPeerPidfd);
+    if (!can) return;
+    Ends pair = ends();
+    Server server;  // its threads have the filter, too
+    EXPECT_TRUE(serve_over(server, std::move(pair.first)));
+    EXPECT_TRUE(import_over(pair.second));
+  }).join();
+  if (!can) GTEST_SKIP() << testing_lrpc::kNoSuchKernel;
 }
 
 }  // namespace

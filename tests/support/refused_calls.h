@@ -22,8 +22,7 @@
 
 namespace testing_lrpc {
 
-inline constexpr auto kNoSuchKernel =
-    "no filters of seccomp can be set: no kernel without SO_PASSRIGHTS to be had here";
+inline constexpr auto kNoSuchKernel = "no filters of seccomp can be set: no older kernel to be had here";
 
 /// Threads and processes that this thread starts inherit the filter. Negative: no filter can be set here.
 template <std::size_t N>
@@ -63,15 +62,19 @@ void answer_call(int listener, const Decide& decide) {
   (void)::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 
-/// Makes the kernel look like one without SO_PASSRIGHTS (before Linux 6.16).
-[[nodiscard]] inline bool forget_pass_rights() {
-  constexpr std::uint32_t kPassRights = 83;
+/// Makes the kernel look like one that does not have this option of sockets. `call`: setsockopt or getsockopt.
+[[nodiscard]] inline bool forget_socket_option(std::uint32_t call, std::uint32_t option) {
   const auto argument = [](unsigned n) { return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + n * 8); };
   return filter_this_thread(std::array<sock_filter, 6>{
-      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsockopt, 0, 3), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(2)),
-       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kPassRights, 0, 1),
+      {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 3),
+       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(2)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, option, 0, 1),
        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOPROTOOPT), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}});
+}
+
+/// Makes it look like one without SO_PASSRIGHTS (before Linux 6.16).
+[[nodiscard]] inline bool forget_pass_rights() {
+  constexpr std::uint32_t kPassRights = 83;
+  return forget_socket_option(SYS_setsockopt, kPassRights);
 }
 
 /// The filter's action for each start of a thread.
