@@ -110,7 +110,7 @@ TEST_F(OwnThreadWithoutMemory, hangs_up_on_a_private_client_that_it_cannot_serve
       },
       [&](bool got) {
         if (got) {
-          EXPECT_TRUE(Conformance::Client::import_over(std::move(clients)));
+          EXPECT_TRUE(Conformance::Client::import_over(std::exchange(clients, {})));
         } else {
           EXPECT_TRUE(eventually([&] { return lrpc::shim::hung_up(clients.get()); }));
         }

@@ -178,6 +178,11 @@ NextSender next_sender(int socket) {
   return next;
 }
 
+bool has_ended(int pidfd) noexcept {
+  pollfd entry{pidfd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 1;
+}
+
 bool hung_up(int socket) noexcept {
   pollfd entry{socket, 0, 0};
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "bindings.h"
-#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::server {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "loop/no_memory.h"
 #include "lrpc/detail/shim/printable.h"
-#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::nameserver {
 

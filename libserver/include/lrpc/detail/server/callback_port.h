@@ -10,11 +10,11 @@
 #include <mutex>
 #include <utility>
 
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/peer_socket.h"
 #include "lrpc/detail/shim/result.h"
 #include "lrpc/detail/shim/stub_access.h"
 #include "lrpc/detail/shim/system/fd.h"
-#include "lrpc/detail/shim/system/pidfd.h"
 
 namespace lrpc::server {
 

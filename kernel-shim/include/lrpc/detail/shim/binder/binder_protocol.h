@@ -375,6 +375,8 @@ NextSender next_sender(int socket);
 /// word, from the pidfd, or 0 if the process has no number here or /proc does not tell it. Errors: system_error (no
 /// descriptor or memory to ask with: two descriptors at a time).
 Result<pid_t> number_of_introduced(int nameserver, pid_t told, int pidfd);
+/// Whether a pidfd's process has ended. As long as it has not, no other process has its number. Never blocks.
+[[nodiscard]] bool has_ended(int pidfd) noexcept;
 /// Whether the other end of a connected socket is closed everywhere. Never blocks.
 [[nodiscard]] bool hung_up(int socket) noexcept;
 /// 16 bytes of getrandom(2).

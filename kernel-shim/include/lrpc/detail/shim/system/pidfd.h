@@ -2,7 +2,6 @@
 // extern "C".
 #pragma once
 
-#include <poll.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -14,12 +13,6 @@ namespace lrpc::shim {
 /// pidfd_open(2). On failure it is empty; errno.
 [[nodiscard]] inline UniqueFd pidfd_of(pid_t process) noexcept {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, process, 0U)));
-}
-
-/// Whether the process has ended. As long as it has not, no other process has its number.
-[[nodiscard]] inline bool has_ended(int pidfd) noexcept {
-  pollfd entry{pidfd, POLLIN, 0};
-  return ::poll(&entry, 1, 0) == 1;
 }
 
 /// pidfd_getfd(2): a copy of another process's descriptor. On failure it is empty; errno.
