@@ -67,10 +67,10 @@ TEST(BusyEStack, leaves_a_caller_that_never_pauses_for_a_call_that_waits) {
   ASSERT_TRUE(ends);
   std::optional<lrpc::Server> server(std::in_place, lrpc::ServerOptions{.max_estacks = 1});
   ASSERT_TRUE(Conformance::serve_over(*server, std::move(ends->first), service));
-  auto client = bind_privately(*server, service, {.gate = Gate::sleep});
-  ASSERT_TRUE(client);
   Restless busy(ends->second.get());
   EXPECT_TRUE(eventually([&] { return service.stays.load(); }));
+  auto client = bind_privately(*server, service, {.gate = Gate::sleep});  // ends before `busy`, which its thread uses
+  ASSERT_TRUE(client);
   auto call = client->start().Null();
   EXPECT_TRUE(bind_privately(*server, service)) << "the clerk does this after its look";
   service.held = false;
