@@ -1,17 +1,14 @@
 // The test itself is the server. It writes arbitrary values into the word of a call.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "conformance.client.h"
 #include "lrpc/detail/shim/call/call_word.h"
 #include "lrpc/detail/shim/call/region.h"
-#include "private_answer.h"
+#include "unserved_client.h"
 
 namespace testing_lrpc {
 namespace {
@@ -21,27 +18,8 @@ using lrpc::shim::CallWord;
 using lrpc::shim::Turn;
 namespace call_status = lrpc::shim::call_status;
 
-class ReturnedWords : public testing::Test {
+class ReturnedWords : public UnservedClient<Conformance::Client, Conformance::kPdl> {
  protected:
-  void SetUp() override {
-    namespace shim = lrpc::shim;
-    auto bell = shim::make_socket_pair();
-    auto layout = shim::RegionLayout::of(Conformance::kPdl.classes);
-    ASSERT_TRUE(bell && layout);
-    auto memory = shim::create_region(*layout);
-    ASSERT_TRUE(memory);
-    auto ends =
-        answered_pair(encoded(bound_answer(Conformance::kPdl.classes)), std::array{memory->get(), bell->second.get()});
-    ASSERT_TRUE(ends) << ends.error().message();
-    held_ = {std::move(bell->first), std::move(bell->second), std::move(ends->second)};
-    auto client = Conformance::Client::import_over(std::move(ends->first));
-    ASSERT_TRUE(client) << client.error().message();
-    client_ = std::make_unique<Conformance::Client>(*std::move(client));
-    auto region = shim::Region::map(*std::move(memory), *std::move(layout));
-    ASSERT_TRUE(region);
-    region_.emplace(*std::move(region));
-  }
-
   /// How a call ends if the server stores `answer(generation)` in its word.
   template <class Answer>
   Errc end_of_call(const Answer& answer) {
@@ -57,10 +35,6 @@ class ReturnedWords : public testing::Test {
     EXPECT_EQ(calls, 1);
     return call.finish().code();
   }
-
-  std::array<lrpc::UniqueFd, 3> held_;  ///< The server's descriptors.
-  std::unique_ptr<Conformance::Client> client_;
-  std::optional<lrpc::shim::Region> region_;
 };
 
 TEST_F(ReturnedWords, never_say_that_a_call_was_not_made) {

@@ -2,10 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <memory>
-#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -15,10 +12,10 @@
 #include "lrpc/detail/shim/call/gates.h"
 #include "lrpc/detail/shim/call/region.h"
 #include "poller_thread.h"
-#include "private_answer.h"
 #include "processor_time.h"
 #include "settles.h"
 #include "tasks_service.h"
+#include "unserved_client.h"
 
 namespace testing_lrpc {
 namespace {
@@ -182,29 +179,10 @@ TEST(OneWaySupply, more_calls_than_astacks_are_refused_where_the_binding_does_no
   EXPECT_TRUE(tasks.client->LogSlowly(17, 0));
 }
 
-/// The test itself is the server, and executes nothing.
-class ServedByNobody : public testing::Test {
+class ServedByNobody : public UnservedClient<Tasks::Client, Tasks::kPdl> {
  protected:
   using Heads = std::vector<lrpc::shim::AStackHead*>;
 
-  void SetUp() override {
-    namespace shim = lrpc::shim;
-    auto bell = shim::make_socket_pair();
-    auto layout = shim::RegionLayout::of(Tasks::kPdl.classes);
-    ASSERT_TRUE(bell && layout);
-    auto memory = shim::create_region(*layout);
-    ASSERT_TRUE(memory);
-    auto ends =
-        answered_pair(encoded(bound_answer(Tasks::kPdl.classes)), std::array{memory->get(), bell->second.get()});
-    ASSERT_TRUE(ends) << ends.error().message();
-    held_ = {std::move(bell->first), std::move(bell->second), std::move(ends->second)};
-    auto client = Tasks::Client::import_over(std::move(ends->first));
-    ASSERT_TRUE(client) << client.error().message();
-    client_ = std::make_unique<Tasks::Client>(*std::move(client));
-    auto region = shim::Region::map(*std::move(memory), *std::move(layout));
-    ASSERT_TRUE(region);
-    region_.emplace(*std::move(region));
-  }
   /// The A-stacks for this procedure.
   Heads heads_of(std::string_view procedure) const {
     const auto found = std::ranges::find(Tasks::kPdl.procedures, procedure, &lrpc::ProcedureDescriptor::name);
@@ -229,10 +207,6 @@ class ServedByNobody : public testing::Test {
     next.join();
     EXPECT_TRUE(shim::load_word(*heads.back()).is(turn, 2));
   }
-
-  std::array<lrpc::UniqueFd, 3> held_;  ///< The server's descriptors.
-  std::unique_ptr<Tasks::Client> client_;
-  std::optional<lrpc::shim::Region> region_;
 };
 
 TEST_F(ServedByNobody, one_way_calls_end_if_the_server_calls_the_binding_revoked_and_lets_it_stand) {

@@ -366,8 +366,8 @@ Result<UniqueFd> pidfd_of_sender(const Credentials& sender);
 /// The sender of a socket's next message, which stays queued, after ask_for_senders().
 struct NextSender {
   std::optional<Credentials> who = {};  ///< None: the kernel does not tell (before Linux 6.5), or there is no message.
-  UniqueFd pidfd = {};                  ///< Of that very process, which may have ended. Empty: it has been reaped, or
-  int lacks = 0;                        ///< this process lacks a descriptor or memory for it: errno.
+  UniqueFd pidfd = {};  ///< Of that very process, which may have ended. Empty: it has been reaped, or see `lacks`.
+  int lacks = 0;        ///< errno, if there was no descriptor or no memory for the pidfd.
 };
 NextSender next_sender(int socket);
 /// The number here of a process that the nameserver has introduced as number `told`, with its pidfd. If the nameserver
