@@ -1,8 +1,6 @@
 // A server without a name, from outside: when it cannot serve over a socket, when it is moved, and whom it takes a
 // client for.
 #include <gtest/gtest.h>
-#include <linux/sched.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +22,7 @@
 #include <vector>
 
 #include "eventually.h"
+#include "fork_as.h"
 #include "lrpc/detail/server/server.h"
 #include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
@@ -68,20 +67,6 @@ class PrivateServer : public testing::Test {
     pair = {UniqueFd(both[0]), UniqueFd(both[1])};
     return maker;
   }
-  /// A new process with that number, in which `act` makes bare system calls, and which the caller must reap. Negative:
-  /// it cannot have the number.
-  template <class Act>
-  static pid_t fork_as(pid_t number, const Act& act) {
-    clone_args wanted{};
-    wanted.exit_signal = SIGCHLD;
-    wanted.set_tid = reinterpret_cast<std::uintptr_t>(&number);
-    wanted.set_tid_size = 1;
-    const long made = ::syscall(SYS_clone3, &wanted, sizeof wanted);
-    if (made != 0) return static_cast<pid_t>(made);
-    act();
-    ::syscall(SYS_exit_group, 0);
-    return 0;
-  }
   static void ask(const UniqueFd& end, std::span<const std::byte> request) {
     (void)::syscall(SYS_sendto, end.get(), request.data(), request.size(), 0, nullptr, 0);
   }
@@ -98,7 +83,6 @@ class PrivateServer : public testing::Test {
     return tells;
   }
   static constexpr const char* kBeforeLinux65 = "before Linux 6.5 the kernel does not tell";
-  static constexpr const char* kNoNumber = "this process cannot give a child the number of another";
 
   static constexpr AStackClass kClass{64, 0, 1};
   static constexpr Pdl kPdl{.interface = {.name = "Empty"}, .classes = {&kClass, 1}, .procedures = {}, .text = {}};
@@ -150,8 +134,8 @@ TEST_F(PrivateServer, does_not_give_the_groups_of_a_process_that_has_ended_to_an
   };
   Server server;
   ASSERT_TRUE(server.serve_over(std::move(pair.first), kPdl, {}, &implementation_, options));
-  const pid_t client = fork_as(maker, [&] { ask(pair.second, request); });
-  if (client < 0) GTEST_SKIP() << kNoNumber;
+  const pid_t client = testing_lrpc::fork_as(maker, [&] { ask(pair.second, request); });
+  if (client < 0) GTEST_SKIP() << testing_lrpc::kNoNumber;
   const auto answer = shim::receive_message(pair.second.get(), testing_lrpc::kPatience);
   ASSERT_EQ(::waitpid(client, nullptr, 0), client);
   ASSERT_TRUE(answer && *answer);
@@ -170,11 +154,8 @@ TEST_F(PrivateServer, does_not_take_a_process_for_a_client_that_has_ended_and_ha
     ::_exit(0);
   }
   ASSERT_EQ(::waitpid(client, nullptr, 0), client);
-  const pid_t other = fork_as(client, [] {
-    ::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
-  });
-  if (other < 0) GTEST_SKIP() << kNoNumber;
+  const pid_t other = testing_lrpc::fork_as(client, testing_lrpc::wait_for_ever);
+  if (other < 0) GTEST_SKIP() << testing_lrpc::kNoNumber;
   Server server;
   ASSERT_TRUE(serve_over(server, std::move(pair.first)));
   const auto answer = shim::receive_message(pair.second.get(), testing_lrpc::kPatience);

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,10 +183,19 @@ Status Launcher::begin() {
   return why_not_started();
 }
 
+/// By the pidfd, so that nothing happens to a process that has got the child's number because others have reaped the
+/// child. By the number only where there was no descriptor for a pidfd.
 void Launcher::end_child() noexcept {
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
-  while (waitpid(pid_, nullptr, __WALL) < 0 && errno == EINTR) continue;
+  constexpr auto kPidfd = static_cast<idtype_t>(3);  // P_PIDFD, which glibc has from 2.36 on
+  const idtype_t kind = pidfd_ ? kPidfd : P_PID;
+  const auto child = static_cast<id_t>(pidfd_ ? pidfd_.get() : pid_);
+  (void)(pidfd_ ? syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0U) : ::kill(pid_, SIGKILL));
+  siginfo_t how{};
+  do {  // a stop for the tracer may be told before the end
+    how.si_code = 0;
+  } while (waitid(kind, child, &how, WEXITED | __WALL) == 0 ? how.si_code == CLD_TRAPPED : errno == EINTR);
+  pidfd_.reset();
   pid_ = -1;
 }
 

@@ -27,7 +27,9 @@
 
 #include "child.h"
 #include "eventually.h"
+#include "fork_as.h"
 #include "launcher.h"
+#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/binder/packet.h"
 #include "refused_calls.h"
 #include "temporary_directory.h"
@@ -213,6 +215,40 @@ TEST_F(Programs, a_launcher_sees_that_its_child_was_killed_although_a_fork_child
   EXPECT_FALSE(started.get());
   if (child == 0) GTEST_SKIP() << "this kernel does not list the children of a thread";
   EXPECT_TRUE(returned) << "it waited until the copy was gone";
+}
+
+bool is_traced(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("TracerPid:")) return line != "TracerPid:\t0";
+  return false;
+}
+
+/// The test is the private server, and reaps the child while the launcher waits for the server's answer.
+TEST_F(Programs, a_launcher_does_nothing_to_a_process_that_has_got_the_number_of_its_child) {
+  auto ends = make_socket_pair().value();
+  ASSERT_TRUE(shim::ask_for_senders(ends.second.get()));
+  Launcher launcher(
+      {write(here_ / "static", static_program())},
+      {.name = "host", .timeout = testing_lrpc::kPatience, .socket = std::move(ends.first), .pdl = &kPdl});
+  ASSERT_TRUE(launcher.prepare());
+  auto started = std::async(std::launch::async, [&] { return launcher.start(); });
+  const auto request = shim::receive_message(ends.second.get(), testing_lrpc::kPatience);
+  ASSERT_TRUE(request && *request && (*request)->sender);
+  const pid_t child = (*request)->sender->pid;
+  const auto failed = [&] { return started.wait_for(std::chrono::seconds(0)) == std::future_status::ready; };
+  ASSERT_TRUE(testing_lrpc::eventually([&] { return is_traced(child) || failed(); }));
+  if (failed()) GTEST_SKIP() << started.get().error().message();
+
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::waitpid(child, nullptr, __WALL), child);
+  const pid_t other = testing_lrpc::fork_as(child, testing_lrpc::wait_for_ever);
+  ::shutdown(ends.second.get(), SHUT_RDWR);  // the other process has a copy
+  EXPECT_EQ(started.get().code(), Errc::peer_gone);
+  if (other < 0) GTEST_SKIP() << testing_lrpc::kNoNumber;
+  EXPECT_EQ(::waitpid(other, nullptr, WNOHANG), 0) << "it has been killed";
+  ::kill(other, SIGKILL);
+  EXPECT_TRUE(::waitpid(other, nullptr, 0) == other || errno == ECHILD);
 }
 
 TEST(SealedChild, that_lacks_memory_to_connect_turns_to_no_other_nameserver) {
