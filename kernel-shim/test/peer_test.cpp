@@ -135,6 +135,14 @@ TEST(Peer, introduced_by_an_outer_nameserver_has_its_number_here_or_an_error_wit
   EXPECT_EQ(number().value(), ::getpid());
 }
 
+/// As an lrpcd in a PID namespace below that of its servers and clients, which sees none of them.
+TEST(Peer, introduced_without_a_number_by_a_nameserver_that_is_seen_here_has_its_number_here) {
+  const auto nameserver = make_socket_pair();
+  auto pidfd = open_pidfd(::getpid());
+  ASSERT_TRUE(nameserver && pidfd);
+  EXPECT_EQ(number_of_introduced(nameserver->first.get(), 0, pidfd->get()).value(), ::getpid());
+}
+
 TEST(Peer, nonces_differ) { EXPECT_NE(make_nonce(), make_nonce()); }
 
 TEST(Compatible, the_same_interface_or_a_newer_minor_version_agrees) {

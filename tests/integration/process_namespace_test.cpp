@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,9 +24,11 @@
 #include "eventually.h"
 #include "length.h"
 #include "lrpc/client.h"
+#include "lrpc/nameserver.h"
 #include "lrpc/sandbox.h"
 #include "lrpc/sealed.h"
 #include "lrpc/server.h"
+#include "temporary_directory.h"
 #include "world.h"
 
 namespace testing_lrpc {
@@ -270,6 +273,34 @@ TEST_F(ProcessNamespaces, a_server_gives_no_number_to_a_client_that_lrpcd_sees_a
   }
   EXPECT_EQ(hear(), 'u');
   ::kill(server.pid(), SIGKILL);
+}
+
+/// There lrpcd sees neither side, which both see it.
+TEST_F(ProcessNamespaces, above_that_of_lrpcd_let_a_server_call_back) {
+  constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD
+  int pidfd = -1;
+  socklen_t size = sizeof pidfd;
+  if (::getsockopt(ends_.first.get(), SOL_SOCKET, kPeerPidfd, &pidfd, &size) != 0)
+    GTEST_SKIP() << "before Linux 6.5 lrpcd gets no pidfd of what it does not see";
+  ::close(pidfd);
+  EarlyChild both(::geteuid(), [](const std::string& nameserver) {
+    return beside_a_server(nameserver, [](const std::string& told) { return be_called_back(told, true); });
+  });
+  EarlyChild lrpcd(::geteuid(), [this](const std::string& socket) {
+    return in_namespace_of_its_own([&]() -> int {
+      lrpc::nameserver::NameserverOptions options;
+      options.socket_path = socket;
+      const auto nameserver = lrpc::nameserver::Nameserver::start(std::move(options));
+      tell(nameserver ? 'r' : 'f');
+      for (;;) ::pause();
+    });
+  });
+  const TemporaryDirectory directory;
+  lrpcd.begin(directory / "s");
+  EXPECT_EQ(hear(), 'r');
+  both.begin(directory / "s");
+  EXPECT_EQ(both.wait(), 0);
+  ::kill(lrpcd.pid(), SIGKILL);
 }
 
 /// The first process of each PID namespace has the number 1.
