@@ -33,6 +33,12 @@ constexpr bool is_about_one_host(Errc code) noexcept {
 
 }  // namespace
 
+std::size_t ServedProgram::Work::kept() const noexcept {
+  return arguments.capacity() + scratch.image.capacity() +
+         scratch.windows.capacity() * sizeof(std::span<const std::byte>) + packed.capacity() + room +
+         results.bytes().capacity();
+}
+
 Errc ServedProgram::call(const shim::Principal& from, std::uint32_t number, std::span<const std::byte> arguments,
                          Clock::time_point deadline, Work& work) noexcept try {
   for (int tries = 0;; ++tries) {
@@ -80,13 +86,17 @@ Errc ServedProgram::call_through(Bound& bound, std::uint32_t number, std::span<c
   } else {
     const std::uint64_t most = shim::most_returned(bound.binding.procedures()[index]);
     // A text that comes with a failure is received, too, and not passed on: Sun RPC has no place for it.
-    work.returned.resize(std::max<std::size_t>(work.returned.size(), std::min<std::uint64_t>(most, kLongestReturn)));
-    status = bound.binding.call(index, work.packed, work.returned, size, limit);
+    if (const std::size_t room = std::min<std::uint64_t>(most, kLongestReturn); work.room < room) {
+      work.room = 0;
+      work.returned = std::make_unique_for_overwrite<std::byte[]>(room);
+      work.room = room;
+    }
+    status = bound.binding.call(index, work.packed, {work.returned.get(), work.room}, size, limit);
   }
   if (failed_with(status, Errc::binding_revoked)) return Errc::binding_revoked;
   const bool returned =
       (status & shim::call_status::kFailed) == 0 &&
-      unpack_results(procedure, status, std::span(work.returned).first(size), work.scratch, work.results);
+      unpack_results(procedure, status, std::span(work.returned.get(), size), work.scratch, work.results);
   return returned ? Errc::ok : Errc::call_failed;
 }
 

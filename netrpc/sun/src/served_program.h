@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lrpc/raw_binding.h"
 #include "xdr_values.h"
@@ -33,10 +34,20 @@ class ServedProgram {
   using Clock = std::chrono::steady_clock;
   /// What one thread works with, kept from call to call so that most calls allocate nothing here.
   struct Work {
+    /// The most bytes that a thread keeps while it waits for the next call.
+    static constexpr std::size_t kKept = 256 * 1024;
+    std::vector<std::byte> arguments;  ///< For the caller of call() alone.
     Scratch scratch;
     std::vector<std::byte> packed;
-    std::vector<std::byte> returned;
+    std::unique_ptr<std::byte[]> returned;  ///< Not zeroed: what a call leaves untouched takes no memory.
+    std::size_t room = 0;                   ///< Of `returned`.
     netrpc::XdrWriter results;
+
+    [[nodiscard]] std::size_t kept() const noexcept;
+    /// To be called after each call: frees everything if that is more than kKept.
+    void shed() noexcept {
+      if (kept() > kKept) *this = {};
+    }
   };
 
   explicit ServedProgram(ServedOptions options) : options_(std::move(options)) {}

@@ -65,6 +65,17 @@ class ServedProgramTest : public testing_netpath::TwoHosts {
   ServedProgram::Work work;
 };
 
+TEST(ServedWork, of_a_large_call_is_freed_and_that_of_others_kept) {
+  using Work = ServedProgram::Work;
+  Work work;
+  work.packed.resize(Work::kKept / 2);
+  work.shed();
+  EXPECT_EQ(work.packed.size(), Work::kKept / 2);
+  work.arguments.resize(Work::kKept);
+  work.shed();
+  EXPECT_EQ(work.kept(), 0U);
+}
+
 TEST_F(ServedProgramTest, each_host_has_a_binding_of_its_own_and_the_server_knows_it) {
   ServedProgram program(options);
   for (int i = 0; i < 3; ++i)

@@ -31,12 +31,6 @@ void refuse(Session& session, Errc why) noexcept {
   (void)session.control(request);
 }
 
-/// What a thread needs for a call, kept for the next one.
-struct Scratch {
-  sun::ServedProgram::Work work;
-  std::vector<std::byte> arguments;
-};
-
 }  // namespace
 
 SunService::Served::Served(const SunExport& export_as, sun::ServedOptions options, std::size_t threads,
@@ -135,25 +129,29 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
   if (!command.session) return served.program.sweep(Clock::now());
   const Clock::time_point deadline = command.since + kLimit;
   Errc outcome = Errc::limit_reached;  // also if the call has waited until now
-  Scratch* scratch = nullptr;
+  sun::ServedProgram::Work* work = nullptr;
   try {
-    scratch = &shim::OfThisThread<Scratch>::get();
-    scratch->arguments.resize(command.request.size());
-    command.request.copy_to(scratch->arguments);
+    work = &shim::OfThisThread<sun::ServedProgram::Work>::get();
+    work->arguments.resize(command.request.size());
+    command.request.copy_to(work->arguments);
     const std::uint32_t procedure = command.session->participants().local.procedure;
     if (Clock::now() < deadline)
-      outcome = served.program.call(command.from, procedure, scratch->arguments, deadline, scratch->work);
+      outcome = served.program.call(command.from, procedure, work->arguments, deadline, *work);
   } catch (const std::bad_alloc&) {
   }
-  const Shepherd inside(host().monitor());
-  Message reply;
-  if (outcome == Errc::ok) {
-    reply = Message::copy_of_long(host().pool(), scratch->work.results.bytes());
-    if (!reply.allocated()) outcome = Errc::limit_reached;
+  {
+    const Shepherd inside(host().monitor());
+    Message reply;
+    if (outcome == Errc::ok) {
+      reply = Message::copy_of_long(host().pool(), work->results.bytes());
+      if (!reply.allocated()) outcome = Errc::limit_reached;
+    }
+    outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
+    command = {};
   }
-  outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
-  if (scratch != nullptr && host().short_of_memory()) *scratch = {};  // idle threads keep no memory then
-  command = {};
+  if (work == nullptr) return;
+  work->shed();
+  if (host().short_of_memory()) *work = {};  // idle threads keep no memory then
 }
 
 }  // namespace lrpc::netd
