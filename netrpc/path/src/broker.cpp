@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "lrpc/detail/shim/system/identifier.h"
 #include "lrpc/server.h"
@@ -52,6 +53,8 @@ struct RemoteBroker::Parts {
 
   /// Everything else that waits for other hosts while no client waits for it; and the sweep.
   void keep() {
+    using Span = ServedHosts::Clock::duration;
+    Span worked{};  // since the last sweep
     auto next_ping = ServedHosts::Clock::now() + options.keepalive;
     const auto to_hear = std::min<ServedHosts::Clock::duration>(options.keepalive, std::chrono::seconds(1));
     std::unique_lock lock(mutex);
@@ -61,9 +64,12 @@ struct RemoteBroker::Parts {
       if (stopping) return;
       lock.unlock();
       const auto now = ServedHosts::Clock::now();
+      const auto began = options.now();
       const bool all = now >= next_ping;
       if (all) {
-        hosts.stood_still(now - until);  // a wait that ends late
+        // This host did not run: a wait has ended late, or the work has taken longer than slow hosts mostly make it
+        // take: a keepalive to ask them, and three to bind members again.
+        hosts.stood_still(now - until + std::max<Span>(std::exchange(worked, {}) - 4 * options.keepalive, {}));
         try {
           hosts.sweep(options.now());
           paths.ping();
@@ -73,6 +79,7 @@ struct RemoteBroker::Parts {
         next_ping = now + paths.pause();
       }
       paths.rebind(all);
+      worked += options.now() - began;
       // This host may have stood still meanwhile: it hears what others have sent before the next sweep.
       if (all) next_ping = std::max(next_ping, ServedHosts::Clock::now() + to_hear);
       lock.lock();

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <memory>
 
+#include "group_fixture.h"
 #include "messages.h"
 #include "remote_fixture.h"
 #include "served_hosts.h"
@@ -97,6 +100,34 @@ TEST_F(TwoHosts, keep_the_bindings_of_a_host_that_they_did_not_hear_because_they
   now += kLong;
   hosts.sweep(now);
   EXPECT_EQ(hosts.known(), 0U) << "this was a silence";
+}
+
+/// A member that is there, but does not export the name, is bound again and again. Once the client's host stands still
+/// meanwhile.
+TEST_F(Groups, count_a_standstill_during_a_members_bind_as_nobodys_silence) {
+  const auto stood_s = std::make_shared<std::atomic<int>>(0);
+  BrokerOptions options = there_options();
+  options.now = [stood_s, start = std::chrono::steady_clock::now()] { return start + std::chrono::seconds(*stood_s); };
+  here_->stop_broker();
+  here_->start_broker(options);
+  ReplicaService service;
+  lrpc::Server server({.nameserver = here_->socket()});
+  ASSERT_TRUE(Replica::export_to(server, "served", service));
+  Host silent(network_, kHere + 100, directory_ / "silent.sock");
+  silent.start_broker({.keepalive = lrpc::kNoLimit, .silence = lrpc::kNoLimit});
+  const auto served = Replica::Client::import("served@10.0.0.1", {.nameserver = silent.socket()});
+  ASSERT_TRUE(served) << served.error().message();
+
+  members_[2].server.reset();
+  const auto client = import();
+  ASSERT_TRUE(client) << client.error().message();
+  network_.tamper([stood_s](std::uint16_t command, std::vector<std::byte>&) {
+    if (command == Network::kBind) *stood_s = 100;
+  });
+  EXPECT_TRUE(eventually([&] { return *stood_s != 0; }));
+  const std::uint64_t pings = network_.pings;
+  EXPECT_TRUE(eventually([&] { return network_.pings > pings + 2 * kMembers; })) << "no further sweep";
+  EXPECT_EQ(here_->broker().statistics().bindings, 1U);
 }
 
 /// PINGs are refused while the host's calls take all its commands. One that cannot be read stands for one for which
