@@ -1,14 +1,19 @@
 #include "lrpc/detail/shim/system/sleeping_word.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+#include "refused_calls.h"
 
 namespace lrpc::shim {
 namespace {
@@ -130,6 +135,28 @@ TYPED_TEST(SleepingWords, lose_nothing_between_many_who_bring_and_many_who_sleep
   while (taken != kEach * kBringing) std::this_thread::yield();  // never ends if a raise was missed
   this->word.stop();
   for (std::thread& one : threads) one.join();
+}
+
+/// On a thread of its own, whose filter ends with it.
+TEST(SleepingWord, wakes_as_the_first_of_several_even_where_the_kernel_takes_one_word_at_a_time) {
+  bool refused = false;
+  std::thread([&] {
+    refused = testing_lrpc::refuse_calls(SYS_futex_waitv, ENOSYS);
+    if (!refused) return;
+    SleepingWord first;
+    SleepingWord other;
+    const FutexWait both[] = {first.unless_changed(first.look()), other.unless_changed(other.look())};
+    const auto alone = std::span(both).first(1);
+    EXPECT_EQ(futex_wait_any(alone, 5ms), Wake::timed_out) << "it sleeps for as long as it may";
+    EXPECT_EQ(futex_wait_any(both, 1ms), Wake::timed_out);
+    EXPECT_EQ(futex_wait_any(both, 1h), Wake::interrupted) << "the time is not over";
+    std::thread raiser([&] { first.raise(); });
+    const Wake wake = futex_wait_any(alone, -1ns);
+    EXPECT_TRUE(wake == Wake::woken || wake == Wake::changed);
+    raiser.join();
+    EXPECT_EQ(futex_wait_any(both, 1h), Wake::changed);
+  }).join();
+  if (!refused) GTEST_SKIP() << testing_lrpc::kNoSuchKernel;
 }
 
 /// A thread that sees a raise also sees what was written before it, without a lock.

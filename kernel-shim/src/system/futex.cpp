@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <ctime>
+#include <thread>
 
 namespace lrpc::shim {
 namespace {
@@ -26,6 +27,9 @@ const timespec* deadline_of(std::chrono::nanoseconds limit, timespec& until) noe
   return &until;
 }
 
+/// The longest sleep on several words where futex_waitv(2) is refused.
+constexpr std::chrono::milliseconds kRefusedSleep{1};
+
 /// What woke a sleeper whose system call failed with `err`.
 Wake wake_of(int err) noexcept {
   switch (err) {
@@ -35,10 +39,23 @@ Wake wake_of(int err) noexcept {
   }
 }
 
-Wake wait(void* word, int op, std::uint32_t expected, std::uint32_t bits, std::chrono::nanoseconds limit) noexcept {
+Wake wait(const void* word, int op, std::uint32_t expected, std::uint32_t bits,
+          std::chrono::nanoseconds limit) noexcept {
   timespec until{};
   if (syscall(SYS_futex, word, op, expected, deadline_of(limit, until), nullptr, bits) == 0) return Wake::woken;
   return wake_of(errno);
+}
+
+/// Without futex_waitv(2): sleeps on the first word. The change of another one wakes nobody, so the caller must look at
+/// them soon. They are not read here: a word may be unmapped by now, which only the kernel may find out.
+Wake wait_for_first(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept {
+  const FutexWait& first = waits.front();
+  const int op = FUTEX_WAIT_BITSET | (first.shared ? 0 : FUTEX_PRIVATE_FLAG);
+  const bool cut = waits.size() > 1 && (limit.count() < 0 || limit > kRefusedSleep);
+  const Wake wake = wait(first.word, op, first.expected, FUTEX_BITSET_MATCH_ANY, cut ? kRefusedSleep : limit);
+  const bool refused = wake == Wake::interrupted && errno != EINTR;
+  if (refused) std::this_thread::sleep_for(kRefusedSleep);  // the caller will try again
+  return cut && wake == Wake::timed_out ? Wake::interrupted : wake;
 }
 
 }  // namespace
@@ -64,11 +81,8 @@ Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds l
   if (syscall(SYS_futex_waitv, list.data(), count, 0U, deadline_of(limit, until), CLOCK_MONOTONIC) >= 0)
     return Wake::woken;
   const int err = errno;
-  if (err != EAGAIN && err != ETIMEDOUT && err != EINTR) {
-    const timespec nap{0, 1'000'000};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
-  }
-  return wake_of(err);
+  const bool refused = err != EAGAIN && err != ETIMEDOUT && err != EINTR;
+  return refused ? wait_for_first(waits, limit) : wake_of(err);
 }
 
 bool can_wait_any() noexcept {

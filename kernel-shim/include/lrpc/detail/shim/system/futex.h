@@ -35,8 +35,9 @@ struct FutexWait {
 /// The most words of one sleep.
 inline constexpr std::size_t kMostFutexWaits = 128;
 /// Sleeps until one of the words changes and its sleepers, of whatever kind, are woken; at most `limit` (forever if
-/// negative). Spurious returns happen: check again. If the kernel refuses (futex_waitv(2) is filtered), sleeps a
-/// millisecond. Precondition: 1 to kMostFutexWaits words.
+/// negative). Spurious returns happen: check again. If the kernel refuses (futex_waitv(2) is filtered), only the first
+/// word wakes the thread, and a sleep on several words ends after a millisecond, as Wake::interrupted. Precondition: 1
+/// to kMostFutexWaits words.
 Wake futex_wait_any(std::span<const FutexWait> waits, std::chrono::nanoseconds limit) noexcept;
 /// Whether the kernel allows that. One system call.
 [[nodiscard]] bool can_wait_any() noexcept;
