@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -181,18 +180,6 @@ TEST(OneWaySupply, more_calls_than_astacks_are_refused_where_the_binding_does_no
 
 class ServedByNobody : public UnservedClient<Tasks::Client, Tasks::kPdl> {
  protected:
-  using Heads = std::vector<lrpc::shim::AStackHead*>;
-
-  /// The A-stacks for this procedure.
-  Heads heads_of(std::string_view procedure) const {
-    const auto found = std::ranges::find(Tasks::kPdl.procedures, procedure, &lrpc::ProcedureDescriptor::name);
-    Heads heads;
-    for (std::uint32_t i = 0; i < region_->layout().astack_count(); ++i) {
-      const lrpc::shim::AStack astack = region_->astack(i);
-      if (astack.astack_class == found->astack_class) heads.push_back(astack.head);
-    }
-    return heads;
-  }
   /// `call` makes a call that nobody waits for. After it has got all A-stacks, the next one waits until any call has
   /// returned. A caller that slept for the oldest alone, or for none, would not be woken by the return of another one.
   template <class Call>

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lrpc/detail/shim/call/region.h"
 #include "private_answer.h"
@@ -33,6 +37,18 @@ class UnservedClient : public testing::Test {
     auto region = shim::Region::map(*std::move(memory), *std::move(layout));
     ASSERT_TRUE(region);
     region_.emplace(*std::move(region));
+  }
+
+  using Heads = std::vector<lrpc::shim::AStackHead*>;
+  /// The A-stacks for this procedure.
+  Heads heads_of(std::string_view procedure) const {
+    const auto found = std::ranges::find(kPdl.procedures, procedure, &lrpc::ProcedureDescriptor::name);
+    Heads heads;
+    for (std::uint32_t i = 0; i < region_->layout().astack_count(); ++i) {
+      const lrpc::shim::AStack astack = region_->astack(i);
+      if (astack.astack_class == found->astack_class) heads.push_back(astack.head);
+    }
+    return heads;
   }
 
   std::array<lrpc::UniqueFd, 3> held_;  ///< The server's descriptors.

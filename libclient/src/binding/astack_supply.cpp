@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds kHeldLook{1};
 constexpr std::chrono::milliseconds kStarving{10};
 
 /// While one-way and abandoned calls have all A-stacks: how long to sleep for the oldest one-way call alone, which
-/// mostly returns first. For each call that a caller sleeps for, the server makes a system call.
+/// mostly returns first. For each call that a caller sleeps for, the server makes a system call. A call that does not
+/// return meanwhile is slow: nobody sleeps for it alone again.
 constexpr std::chrono::milliseconds kOldestAlone{1};
 /// After that, the most such calls to sleep for.
 constexpr std::size_t kMostAwaited = 64;
@@ -174,12 +175,15 @@ std::size_t BindingObject::in_quarantine() noexcept {
 void BindingObject::wait_for_quarantined(AStackList& list, std::uint32_t seen, const Waiting& waiting,
                                          std::chrono::nanoseconds limit) noexcept {
   struct Awaited {
+    shim::LinkageRecord* record = nullptr;
     shim::AStackHead* head = nullptr;
     std::uint64_t generation = 0;
     shim::Turn turn = shim::Turn::called;
   };
   std::array<Awaited, kMostAwaited> calls{};
   std::size_t count = 0;
+  /// The oldest one-way call that is not known to be slow.
+  const Awaited* fresh = nullptr;
   struct Looking {  // keeps secondary A-stacks mapped while this thread reads them without holding them
     BindingObject& binding;
     bool at_secondary = false;
@@ -193,12 +197,15 @@ void BindingObject::wait_for_quarantined(AStackList& list, std::uint32_t seen, c
     std::lock_guard lock(quarantine_mutex_);
     bool any_secondary = false;
     for (const shim::Turn turn : {shim::Turn::called, shim::Turn::abandoned}) {  // one-way calls mostly return sooner
-      for (const shim::LinkageRecord* record : quarantined_) {                   // the oldest first
+      for (shim::LinkageRecord* record : quarantined_) {                         // the oldest first
         if (&lists_[record->astack.astack_class] != &list || count == calls.size()) continue;
         const shim::CallWord word = shim::load_word(*record->astack.head);
         if (word.is(shim::Turn::returned, record->generation())) return;  // since release_quarantined() has looked
         if (!word.is(turn, record->generation())) continue;
-        calls[count++] = {record->astack.head, record->generation(), turn};
+        calls[count] = {record, record->astack.head, record->generation(), turn};
+        const bool slow = turn == shim::Turn::abandoned || record->slow_generation == record->generation();
+        if (fresh == nullptr && !slow) fresh = &calls[count];
+        ++count;
         any_secondary |= record->index >= records_.size();
       }
     }
@@ -206,16 +213,15 @@ void BindingObject::wait_for_quarantined(AStackList& list, std::uint32_t seen, c
     if (any_secondary) ++quarantine_readers_;
   }
   if (count == 0) return wait_for_put(list, seen, waiting, limit, {});
-  const bool one_way = calls[0].turn == shim::Turn::called;
-  for (std::uint32_t i = 0; one_way && i < poll_limits_.wait; ++i) {
-    if (!shim::load_word(*calls[0].head).is(calls[0].turn, calls[0].generation)) return;
+  for (std::uint32_t i = 0; fresh != nullptr && i < poll_limits_.wait; ++i) {
+    if (!shim::load_word(*fresh->head).is(fresh->turn, fresh->generation)) return;
     shim::poll_delay();
   }
-  // Sleeps for the first `most` of them. True: none has returned within `longest`.
-  const auto sleep = [&](std::size_t most, std::chrono::nanoseconds longest) noexcept {
+  // Sleeps for some of them. True: none has returned within `longest`.
+  const auto sleep = [&](std::span<const Awaited> some, std::chrono::nanoseconds longest) noexcept {
     std::array<shim::FutexWait, kMostAwaited> words{};
-    for (std::size_t i = 0; i < most; ++i) {
-      const Awaited& call = calls[i];
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const Awaited& call = some[i];
       words[i] = {&call.head->word, 0, true};  // T3
       if (shim::announce_sleep(*call.head, call.generation, revoked_, words[i].expected, call.turn)) continue;
       // A server that sets REVOKED in a binding that is not revoked would make us look at this word for ever.
@@ -224,14 +230,18 @@ void BindingObject::wait_for_quarantined(AStackList& list, std::uint32_t seen, c
       return false;
     }
     const auto until = std::chrono::steady_clock::now() + longest;
-    wait_for_put(list, seen, waiting, longest, std::span(words).first(most));
+    wait_for_put(list, seen, waiting, longest, std::span(words).first(some.size()));
     return std::chrono::steady_clock::now() >= until;
   };
-  if (one_way && count > 1 && limit > kOldestAlone) {
-    if (!sleep(1, kOldestAlone)) return;
+  if (fresh != nullptr && count > 1 && limit > kOldestAlone) {
+    if (!sleep({fresh, 1}, kOldestAlone)) return;
+    {
+      const std::lock_guard lock(quarantine_mutex_);
+      fresh->record->slow_generation = fresh->generation;
+    }
     limit -= kOldestAlone;
   }
-  if (sleep(count, limit)) overrule_hints(*calls[0].head);
+  if (sleep(std::span(calls).first(count), limit)) overrule_hints(*calls[0].head);
 }
 
 bool BindingObject::anybody_reads_quarantine() noexcept {

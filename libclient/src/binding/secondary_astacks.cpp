@@ -35,6 +35,7 @@ void renew(LinkageRecord& record, const shim::AStack& astack, std::uint16_t asta
   record.estack_may_sleep = true;
   record.quarantined = false;
   record.limited = false;
+  record.slow_generation = 0;
   record.policy = {};
 }
 

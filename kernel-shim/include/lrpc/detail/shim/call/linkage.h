@@ -34,6 +34,8 @@ struct alignas(128) LinkageRecord {
   // The limits of a call that was started within a scope of limits, for when it is finished later.
   std::chrono::steady_clock::time_point until{};
   std::shared_ptr<const Cancellations> cancellations;
+  /// The generation of the last one-way call that was slow to return. Under the lock of the binding's quarantine.
+  std::uint64_t slow_generation = 0;
 
   /// The last call's generation; the word has it modulo 2^24.
   [[nodiscard]] std::uint64_t generation() const noexcept { return last >> CallWord::kGenerationShift; }
