@@ -1,6 +1,7 @@
 #include "held_calls.h"
 
 #include <linux/futex.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -37,6 +38,8 @@ long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f
 int wrapped_madvise(void* begin, std::size_t size, int advice) asm("__wrap_madvise");
 ssize_t real_sendmsg(int socket, const msghdr* header, int flags) asm("__real_sendmsg");
 ssize_t wrapped_sendmsg(int socket, const msghdr* header, int flags) asm("__wrap_sendmsg");
+int real_poll(pollfd* entries, nfds_t count, int timeout_ms) asm("__real_poll");
+int wrapped_poll(pollfd* entries, nfds_t count, int timeout_ms) asm("__wrap_poll");
 
 long wrapped_syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (Watch* const watch = Watch::current(); number == SYS_membarrier && watch != nullptr && watch->refuses_fence()) {
@@ -82,6 +85,11 @@ ssize_t wrapped_sendmsg(int socket, const msghdr* header, int flags) {
     return -1;
   }
   return real_sendmsg(socket, header, flags);
+}
+
+int wrapped_poll(pollfd* entries, nfds_t count, int timeout_ms) {
+  if (Watch* const watch = Watch::current(); watch != nullptr && watch->skips_poll(timeout_ms)) return 0;
+  return real_poll(entries, count, timeout_ms);
 }
 }
 

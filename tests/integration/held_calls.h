@@ -1,5 +1,5 @@
-// System calls of this program that a test can delay or refuse: the linker replaces syscall(2), madvise(2) and
-// sendmsg(2) by these wrappers.
+// System calls of this program that a test can delay or refuse: the linker replaces syscall(2), madvise(2), sendmsg(2)
+// and poll(2) by these wrappers.
 #pragma once
 
 #include <atomic>
@@ -36,6 +36,8 @@ class Watch {
   virtual bool refuses_fence() { return false; }
   /// Whether sendmsg(2) with descriptors shall fail with ETOOMANYREFS: too many of this user are in flight.
   virtual bool refuses_descriptors() { return false; }
+  /// Whether poll(2) with this timeout shall say at once that its time is over.
+  virtual bool skips_poll(int /*timeout_ms*/) { return false; }
   /// Before madvise(2) that removes pages.
   virtual void punches() {}
 

@@ -156,11 +156,12 @@ std::size_t CompletionQueue::wait(std::chrono::milliseconds limit) {
   if (inert()) return 0;
   const auto until = std::chrono::steady_clock::now() + shim::Deadline::span(std::max(limit, milliseconds(0)));
   pollfd entry{ready_fd_.get(), POLLIN, 0};
-  for (;;) {  // until the time is over, whatever signals come
+  for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now()).count();
     const auto left_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT32_MAX));
     const int ready = ::poll(&entry, 1, limit == kNoLimit ? -1 : left_ms);
-    if (ready < 0 && errno == EINTR) continue;
+    // A signal, or a limit of more than 24 days, for which one poll(2) has no room.
+    if ((ready < 0 && errno == EINTR) || (ready == 0 && left > left_ms)) continue;
     // If fd() was readable only for calls that have been finished or dropped since, run() makes it unreadable.
     const std::size_t count = run();
     if (count != 0 || ready <= 0) return count;
