@@ -71,6 +71,12 @@ Failure::Failure(const Failure& other)
       holds_(other.holds_),
       text_(other.text_ ? std::make_unique<std::string>(*other.text_) : nullptr) {}
 
+Error raised_error(std::string_view name) noexcept try {
+  return {Errc::raised, std::string("the procedure raised ").append(name)};
+} catch (const std::bad_alloc&) {
+  return {Errc::raised, {}};
+}
+
 Error Failure::error() const { return {code_, text_ ? *text_ : std::string()}; }
 
 namespace {

@@ -100,8 +100,18 @@ TEST(ResultTest, operators_on_an_error_print_its_text_and_the_code_address_and_a
 
 TEST(ResultTest, taking_the_value_of_a_raised_error_aborts) {
   const Result<int, NotFound> raised = raise(NotFound{});
-  EXPECT_DEATH((void)*raised, "the procedure raised a declared error");
-  EXPECT_DEATH((void)raised.value(), "the procedure raised a declared error");
+  EXPECT_DEATH((void)*raised, "shim_test\\+0x[0-9a-f]+: the procedure raised lrpc::.*::NotFound\n");
+  EXPECT_DEATH((void)raised.value(), "result_test.cpp:[0-9]+: the procedure raised lrpc::.*::NotFound\n");
+}
+
+TEST(ResultTest, the_error_of_a_raised_error_names_it) {
+  struct Refused {};
+  const Result<int, Refused, NotFound> raised = raise(NotFound{});
+  EXPECT_EQ(raised.error().code, Errc::raised);
+  const std::string text = raised.error().message();
+  EXPECT_TRUE(text.starts_with("the procedure raised lrpc::") && text.ends_with("::NotFound")) << text;
+  const Result<int, Refused, NotFound> failed = Error{Errc::system_error, "open: no such file"};
+  EXPECT_EQ(failed.error().message(), "open: no such file");
 }
 
 /// From here on malloc(3) gets no more memory from the kernel.

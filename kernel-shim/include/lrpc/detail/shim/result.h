@@ -2,6 +2,7 @@
 // throws.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -118,6 +119,18 @@ class Failure {
   Holds holds_;
   std::unique_ptr<std::string> text_;
 };
+
+/// Error{raised} with a text that names the declared error; without memory, no text.
+[[nodiscard, gnu::cold]] Error raised_error(std::string_view name) noexcept;
+
+/// The name of a type as the compiler writes it: "Files::NotFound".
+template <class E>
+[[nodiscard]] constexpr std::string_view type_name() noexcept {
+  // gcc: "... [with E = Files::NotFound; std::string_view = ...]", clang: "... [E = Files::NotFound]".
+  constexpr std::string_view whole = __PRETTY_FUNCTION__;
+  constexpr std::size_t begin = whole.find("E = ") + 4;
+  return whole.substr(begin, whole.find_first_of(";]", begin) - begin);
+}
 
 /// A place in a source. Not std::source_location: clang 14, which Debian 12 has, cannot compile that.
 struct Place {
@@ -255,8 +268,13 @@ class [[nodiscard]] Result {
 
   /// Errc::ok with a value, Errc::raised with a declared error, else the error's code.
   [[nodiscard]] Errc code() const noexcept { return failure_.code(); }
-  /// The error (a copy). Error{ok} with a value, Error{raised} with a declared error.
-  [[nodiscard]] Error error() const { return failure_.error(); }
+  /// The error (a copy). Error{ok} with a value, Error{raised} with a declared error, whose type the text names.
+  [[nodiscard]] Error error() const {
+    if constexpr (sizeof...(Raised) != 0) {
+      if (failure_.holds() == Holds::declared_error) return named().error();
+    }
+    return failure_.error();
+  }
   /// The declared error E if it was raised, else null. Owned by this Result.
   template <class E>
   requires(std::is_same_v<E, Raised> || ...) [[nodiscard]] const E* raised() const noexcept {
@@ -273,8 +291,18 @@ class [[nodiscard]] Result {
 
   template <class... Where>
   [[gnu::always_inline]] void check(Where... place) const noexcept {
-    if (!has_value()) [[unlikely]]
-      detail::no_value(failure_, place...);
+    if (has_value()) [[likely]]
+      return;
+    if constexpr (sizeof...(Raised) != 0) {
+      if (failure_.holds() == Holds::declared_error) detail::no_value(named(), place...);
+    }
+    detail::no_value(failure_, place...);
+  }
+  /// failure_ with a text that names the declared error. Precondition: there is one.
+  [[nodiscard, gnu::cold, gnu::noinline]] detail::Failure named() const noexcept {
+    std::string_view name;
+    ((raised<Raised>() != nullptr ? void(name = detail::type_name<Raised>()) : void()), ...);
+    return detail::raised_error(name);
   }
   /// Makes the value, or the declared error, if `other` holds one. Precondition: none is here.
   template <class Other>
