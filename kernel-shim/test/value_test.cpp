@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -52,6 +54,17 @@ TEST(StringTest, compares_with_texts_of_every_type_on_either_side) {
   EXPECT_TRUE(text == view && view == text);
   EXPECT_TRUE(text == "four" && "four" == text);
   EXPECT_TRUE(text != String<4>("five") && text != std::string("five") && text != "five" && "five" != text);
+}
+
+TEST(StringTest, is_ordered_by_its_bytes_as_unsigned_numbers) {
+  const String<8> text = "four";
+  EXPECT_TRUE(text < String<4>("g") && text > String<4>("") && text <= text && text >= String<4>("four"));
+  EXPECT_TRUE(text < String<8>("fourth") && text > "Z" && "Z" < text);
+  EXPECT_TRUE(text < std::string("g") && std::string_view("a") < text && text < "\xc3\xa9");
+  EXPECT_TRUE(text < std::string_view("four\0", 5));
+  std::map<String<8>, int, std::less<>> numbers{{"two", 2}, {"one", 1}};
+  EXPECT_EQ(numbers.begin()->second, 1);
+  EXPECT_EQ(numbers.find(std::string_view("two"))->second, 2);
 }
 
 TEST(BufferTest, stays_as_it_was_when_what_is_assigned_does_not_fit) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -64,8 +65,9 @@ class String {
   char bytes_[N == 0 ? 1 : N];
 };
 
-/// Texts are equal if their bytes are equal; their bounds do not count. The second operator takes all that converts to
-/// std::string_view. Both are templates, so that no argument converts to String, which would be ambiguous.
+/// Texts are equal if their bytes are equal, and their order is that of their bytes, as unsigned numbers; their bounds
+/// do not count. The second operator of each kind takes all that converts to std::string_view. All are templates, so
+/// that no argument converts to String, which would be ambiguous.
 template <std::size_t A, std::size_t B>
 [[nodiscard]] bool operator==(const String<A>& a, const String<B>& b) noexcept {
   return a.view() == b.view();
@@ -73,6 +75,14 @@ template <std::size_t A, std::size_t B>
 template <std::size_t N>
 [[nodiscard]] bool operator==(const String<N>& a, std::string_view b) noexcept {
   return a.view() == b;
+}
+template <std::size_t A, std::size_t B>
+[[nodiscard]] std::strong_ordering operator<=>(const String<A>& a, const String<B>& b) noexcept {
+  return a.view().compare(b.view()) <=> 0;
+}
+template <std::size_t N>
+[[nodiscard]] std::strong_ordering operator<=>(const String<N>& a, std::string_view b) noexcept {
+  return a.view().compare(b) <=> 0;
 }
 
 /// An array, or an array of arrays, of which each element (or inner array) is `value`: what generated types begin with
