@@ -178,8 +178,8 @@ NextSender next_sender(int socket) {
   return next;
 }
 
-bool has_ended(int pidfd) noexcept {
-  pollfd entry{pidfd, POLLIN, 0};
+bool readable(int fd) noexcept {
+  pollfd entry{fd, POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1;
 }
 

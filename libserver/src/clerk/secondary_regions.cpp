@@ -1,7 +1,5 @@
 #include "secondary_regions.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -11,14 +9,6 @@
 #include "lrpc/detail/shim/system/handover.h"
 
 namespace lrpc::server {
-namespace {
-
-bool has_ended(int line) noexcept {
-  pollfd entry{line, POLLIN, 0};
-  return poll(&entry, 1, 0) > 0;
-}
-
-}  // namespace
 
 // ---- One region ----
 
@@ -78,7 +68,7 @@ Status SecondaryRegions::try_grow(const std::shared_ptr<ServedBinding>& binding,
 
   // G4: regions that the client gave back before it asked must not count, even if their lines have not reported it yet.
   for (const auto& region : binding->secondary()) {
-    if (has_ended(region->line())) on_line(*binding, region);
+    if (shim::readable(region->line())) on_line(*binding, region);
   }
 
   const uid_t user = binding->user();

@@ -376,8 +376,10 @@ NextSender next_sender(int socket);
 /// number if the nameserver sees the process, and is in a namespace below this one. Errors: system_error (no descriptor
 /// or memory to ask with: two descriptors at a time).
 Result<pid_t> number_of_introduced(int nameserver, pid_t told, int pidfd);
+/// Whether there is something to read, or the other end has been closed. Never blocks.
+[[nodiscard]] bool readable(int fd) noexcept;
 /// Whether a pidfd's process has ended. As long as it has not, no other process has its number. Never blocks.
-[[nodiscard]] bool has_ended(int pidfd) noexcept;
+[[nodiscard]] inline bool has_ended(int pidfd) noexcept { return readable(pidfd); }
 /// Whether the other end of a connected socket is closed everywhere. Never blocks.
 [[nodiscard]] bool hung_up(int socket) noexcept;
 /// 16 bytes of getrandom(2).
