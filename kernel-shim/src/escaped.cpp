@@ -8,7 +8,8 @@
 namespace lrpc::shim {
 
 std::string_view words_of_exception() noexcept try { throw; } catch (const std::exception& exception) {
-  return exception.what();
+  const char* const what = exception.what();  // a program's own may return null
+  return what != nullptr ? what : "what() says nothing";
 } catch (...) {
   return "not a std::exception";
 }

@@ -17,10 +17,15 @@ namespace {
 
 using lrpc::Errc;
 
+struct SaysNothing : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
 struct ThrowingService : LimitsService {
   void Throw(CallContext&) {
     const std::lock_guard lock(mutex);
     if (throws_number) throw 7;
+    if (what.empty()) throw SaysNothing();
     throw std::runtime_error(what);
   }
   void Note(CallContext&, std::uint32_t) {
@@ -114,6 +119,12 @@ TEST_F(EscapedExceptions, are_printed_on_one_line_whatever_they_say) {
     service_.throws_number = true;
   }
   EXPECT_EQ(printed(*client), "lrpc: an exception escaped Limits.Throw: not a std::exception\n");
+  {
+    const std::lock_guard lock(service_.mutex);
+    service_.throws_number = false;
+    service_.what.clear();
+  }
+  EXPECT_EQ(printed(*client), "lrpc: an exception escaped Limits.Throw: what() says nothing\n");
 }
 
 TEST_F(EscapedExceptions, of_the_hook_itself_end_nothing) {
