@@ -3,14 +3,18 @@
 #include "binding/waiting.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <thread>
 
 #include "lrpc/detail/client/call/call_scope.h"
+#include "refused_calls.h"
 
 namespace lrpc::client {
 namespace {
@@ -120,15 +124,27 @@ shim::Wake sleep_in(const Waiting& waiting) {
   return waiting.sleep(std::array<shim::FutexWait, 1>{{{&word, 7, false}}}, 1h);
 }
 
-TEST(Waiting, a_changed_word_or_a_cancellation_ends_a_sleep_at_once) {
-  if (!shim::can_wait_any()) GTEST_SKIP() << "futex_waitv(2) is refused here";
+void expect_changed_word_or_cancellation_to_end_a_sleep() {
   const std::uint32_t word = 7;
   EXPECT_EQ(Waiting().sleep(std::array<shim::FutexWait, 1>{{{&word, 6, false}}}, 1h), shim::Wake::changed);
   const Cancellation cancellation;
   const CallScope scope(cancellation);
   const Waiting waiting;
+  EXPECT_EQ(waiting.sleep(std::array<shim::FutexWait, 1>{{{&word, 7, false}}}, 5ms), shim::Wake::timed_out);
   cancellation.cancel();
   EXPECT_EQ(sleep_in(waiting), shim::Wake::changed);
+}
+
+TEST(Waiting, a_changed_word_or_a_cancellation_ends_a_sleep) { expect_changed_word_or_cancellation_to_end_a_sleep(); }
+
+/// On a thread of its own, whose filter ends with it.
+TEST(Waiting, a_changed_word_or_a_cancellation_ends_a_sleep_where_futex_waitv_is_refused) {
+  bool refused = false;
+  std::thread([&] {
+    refused = testing_lrpc::refuse_calls(SYS_futex_waitv, ENOSYS);
+    if (refused) expect_changed_word_or_cancellation_to_end_a_sleep();
+  }).join();
+  if (!refused) GTEST_SKIP() << testing_lrpc::kNoSuchKernel;
 }
 
 TEST(Waiting, the_outermost_of_many_cancellations_ends_a_sleep) {

@@ -52,20 +52,20 @@ class Waiting {
     return until_ <= now ? std::chrono::nanoseconds(0) : std::min<std::chrono::nanoseconds>(bound, until_ - now);
   }
 
-  /// Sleeps while all of `words` have their expected values and no cancellation has come, at most `limit`.
+  /// Sleeps while all of `words` have their expected values and no cancellation has come, at most `limit`. Returns
+  /// timed_out only when `limit` is over: then the caller does more than look at its words.
   template <std::size_t kWords>
   shim::Wake sleep(const std::array<shim::FutexWait, kWords>& words, std::chrono::nanoseconds limit) const noexcept {
     std::array<shim::FutexWait, kWords + kMostCancellations> all{};
     std::copy(words.begin(), words.end(), all.begin());
-    const std::size_t count = append(all, kWords);
-    if (count < all.size()) return shim::futex_wait_any(std::span(all).first(count), limit);
-    // There may be more cancellations than words, so check all of them at this interval. Return timed_out only when
-    // `limit` is over: then the caller does more than look at its words.
+    const auto some = std::span(all).first(append(all, kWords));
+    // There may be more cancellations than words, so check all of them at this interval.
+    const std::chrono::nanoseconds longest = some.size() == all.size() ? kCrowded : limit;
     const Clock::time_point until = Clock::now() + limit;
     for (auto left = limit; left.count() > 0; left = until - Clock::now()) {
-      const shim::Wake wake = shim::futex_wait_any(all, std::min<std::chrono::nanoseconds>(left, kCrowded));
-      if (wake != shim::Wake::timed_out) return wake;
-      if (cancelled()) return shim::Wake::changed;
+      const shim::Wake wake = shim::futex_wait_any(some, std::min(left, longest));
+      if (wake == shim::Wake::woken || wake == shim::Wake::changed) return wake;
+      if (cancelled()) return shim::Wake::changed;  // also if the kernel cannot wake us by that word
     }
     return shim::Wake::timed_out;
   }
