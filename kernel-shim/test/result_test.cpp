@@ -78,6 +78,10 @@ TEST(ResultTest, a_value_is_kept_unchanged) {
   EXPECT_EQ(result.code(), Errc::ok);
 }
 
+TEST(ResultTest, an_error_without_a_text_says_what_its_code_means) {
+  EXPECT_EQ(Error{Errc::name_unknown}.message(), describe(Errc::name_unknown));  // nor may a compiler warn of it
+}
+
 TEST(ResultTest, value_of_an_error_prints_its_text_and_the_line_and_aborts) {
   const Result<int> failed = Error{Errc::system_error, "open: no such file"};
   EXPECT_DEATH((void)failed.value(),

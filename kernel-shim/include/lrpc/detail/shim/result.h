@@ -64,7 +64,7 @@ enum class Errc : std::uint16_t {
 /// call path have one: an argument that is refused, for example.
 struct Error {
   Errc code = Errc::ok;
-  std::string text;
+  std::string text = {};  // so that Error{code} warns nowhere of a missing initializer
 
   /// One line for a person: the text if there is one, else describe(code).
   [[nodiscard]] std::string message() const;
