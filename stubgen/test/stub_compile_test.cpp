@@ -118,6 +118,12 @@ static_assert(!Minimal::Implementation<NullServer<int>> && !Minimal::Implementat
 static_assert(a::b::Options::kPdl.procedures.size() == 6);
 static_assert(std::is_nothrow_move_constructible_v<Minimal::Client>);
 
+TEST(GeneratedTypes, take_initializers_for_some_of_their_fields) {
+  const Names::version some{.interface = 4};  // nor may a compiler warn of those that are left out
+  EXPECT_EQ(some.interface, 4);
+  EXPECT_TRUE(some.to.empty());
+}
+
 TEST(GeneratedStubs, compile_and_run_whatever_their_parameters_are_called) {
   NamesServer implementation;
   lrpc::Server server;

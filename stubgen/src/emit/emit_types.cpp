@@ -36,11 +36,27 @@ void emit_equality(Code& code, const std::string& name) {
   code.list("friend bool operator==(", {operand, operand}, ") = default;");
 }
 
+/// Whether it is, or has in it, an array of texts or records, of which braces write every byte first.
+bool has_bare_array(const Type& named) {
+  const Type& type = named.resolved();
+  if (type.kind == TypeKind::array) return initializer(type).empty();
+  return type.kind == TypeKind::record &&
+         std::ranges::any_of(type.fields, [](const Field& field) { return has_bare_array(*field.type); });
+}
+
+/// A text or a record gets braces, too, where it needs none: g++ warns of `{.other = 1}` if a member has no
+/// initializer. Not where braces would cost time.
+void emit_member(Code& code, const Type& type, const std::string& name) {
+  const std::string value = initializer(type);
+  const bool braces = value.empty() && !has_bare_array(type);
+  code.line("{} {}{};", cpp_type(type), name, braces ? "{}" : value);
+}
+
 void emit_record(Code& code, const Type& type) {
   code.open(fmt::format("struct {} {{", type.name));
   for (const Field& field : type.fields) {
     code.doc(field.doc);
-    code.line("{} {}{};", cpp_type(*field.type), field.name, initializer(*field.type));
+    emit_member(code, *field.type, field.name);
   }
   emit_equality(code, type.spelled);
   code.close("};");
@@ -79,7 +95,7 @@ void emit_results(Code& code, const Interface& interface) {
     code.open(fmt::format("struct {} {{", procedure.results_class()));
     for (const Parameter* result : results) {
       code.doc(result->doc);
-      code.line("{} {}{};", cpp_type(*result->type), result->name, initializer(*result->type));
+      emit_member(code, *result->type, result->name);
     }
     emit_equality(code, procedure.results_class());
     code.end("};");

@@ -39,7 +39,7 @@ struct Stat {
 
 /// There is no such file.
 struct NotFound {
-  lrpc::String<255> name;
+  lrpc::String<255> name{};
   friend bool operator==(const NotFound&, const NotFound&) = default;
 };
 
@@ -50,7 +50,7 @@ using File = lrpc::Handle<File_tag>;
 /// What Open returns.
 struct OpenResults {
   File file{};
-  Stat stat;
+  Stat stat{};
   friend bool operator==(const OpenResults&, const OpenResults&) = default;
 };
 

@@ -22,7 +22,7 @@ struct Busy {
 };
 
 struct Refused {
-  lrpc::String<40> why;
+  lrpc::String<40> why{};
   std::uint8_t code = 0;
   friend bool operator==(const Refused&, const Refused&) = default;
 };

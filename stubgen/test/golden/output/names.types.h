@@ -32,7 +32,7 @@ struct version {
   std::int32_t interface = 0;
   type value = type::range;
   bool from{};
-  lrpc::String<4> to;
+  lrpc::String<4> to{};
   std::int32_t out = 0;
   friend bool operator==(const version&, const version&) = default;
 };
@@ -51,7 +51,7 @@ using option = lrpc::Handle<option_tag>;
 struct LocalsResults {
   std::int32_t outcome = 0;
   std::int32_t tail = 0;
-  version results;
+  version results{};
   friend bool operator==(const LocalsResults&, const LocalsResults&) = default;
 };
 

@@ -31,7 +31,7 @@ struct Inner {
 struct Outer {
   std::uint8_t tag = 0;
   std::array<Inner, 2> inner;
-  Label label;
+  Label label{};
   std::array<std::array<std::uint16_t, 3>, 2> grid{};
   std::array<std::byte, 64> block{};
   std::uint8_t last = 0;

@@ -37,7 +37,7 @@ using kPdl = std::int32_t;
 struct Client {
   std::int32_t Client = 0;
   ::Client::layout layout = ::Client::layout::std;
-  lrpc::String<8> std;
+  lrpc::String<8> std{};
   std::int32_t lrpc = 0;
   friend bool operator==(const ::Client::Client&, const ::Client::Client&) = default;
 };
@@ -49,13 +49,13 @@ struct Implementation {
 };
 
 struct start {
-  ::Client::Client start;
-  ::Client::Implementation Client;
+  ::Client::Client start{};
+  ::Client::Implementation Client{};
   friend bool operator==(const ::Client::start&, const ::Client::start&) = default;
 };
 
 struct export_to {
-  ::Client::Client Client;
+  ::Client::Client Client{};
   ::Client::kPdl kPdl = 1;
   friend bool operator==(const ::Client::export_to&, const ::Client::export_to&) = default;
 };
@@ -94,20 +94,20 @@ struct P_outcome {
 };
 
 struct PResults {
-  ::Client::P_outcome P_outcome;
+  ::Client::P_outcome P_outcome{};
   std::int32_t std = 0;
   friend bool operator==(const ::Client::PResults&, const ::Client::PResults&) = default;
 };
 
 struct string_field {
-  lrpc::String<4> value;
+  lrpc::String<4> value{};
   friend bool operator==(const ::Client::string_field&, const ::Client::string_field&) = default;
 };
 
 /// What P returns.
 struct PResults_ {
-  ::Client::Implementation Implementation;
-  ::Client::import_over import_over;
+  ::Client::Implementation Implementation{};
+  ::Client::import_over import_over{};
   ::Client::kPdl export_to = 1;
   ::Client::all_tag all_tag{};
   friend bool operator==(const PResults_&, const PResults_&) = default;
@@ -352,7 +352,7 @@ namespace Callback_ {
 
 /// What P returns.
 struct PResults_ {
-  ::Client::PResults PResults;
+  ::Client::PResults PResults{};
   ::Client::layout layout = ::Client::layout::std;
   friend bool operator==(const PResults_&, const PResults_&) = default;
 };

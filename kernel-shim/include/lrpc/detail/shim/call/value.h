@@ -24,7 +24,12 @@ template <std::size_t N>
 class String {
  public:
   static constexpr std::size_t kCapacity = N;
-  constexpr String() noexcept = default;
+  /// Writes only the length; in a constant expression all bytes, which a constant must have.
+  constexpr String() noexcept {
+    if (std::is_constant_evaluated()) {
+      for (char& byte : bytes_) byte = 0;
+    }
+  }
   /// Throws std::length_error if `text` is longer than N. For text of unknown length use assign() or cut().
   String(std::string_view text) {  // NOLINT: implicit by design
     if (!assign(text)) [[unlikely]]
