@@ -38,6 +38,16 @@ CLI::Option* unmarked(CLI::Option* option) {
   return option->transform(CLI::Validator(take_off, ""));  // before all checks
 }
 
+/// CLI11's own checks say "Value 0 not in range 0.000000 to 1797693134862315..." (308 digits).
+CLI::Validator number_that(bool (*conforms)(double), const std::string& what) {
+  const auto check = [conforms, what](const std::string& text) {
+    double number = 0;
+    const bool right = CLI::detail::lexical_cast(text, number) && conforms(number);
+    return right ? std::string() : "'" + text + "' is not " + what;
+  };
+  return {check, ""};
+}
+
 }  // namespace
 
 // ---- Option ----
@@ -56,8 +66,12 @@ Option Option::in_range(std::uint64_t least, std::uint64_t most) const {
 }
 
 Option Option::in_range(double least, double most) const { return Option(option_->check(CLI::Range(least, most))); }
-Option Option::positive() const { return Option(option_->check(CLI::PositiveNumber)); }
-Option Option::non_negative() const { return Option(option_->check(CLI::NonNegativeNumber)); }
+Option Option::positive() const {
+  return Option(option_->check(number_that([](double number) { return number > 0; }, "a number over 0")));
+}
+Option Option::non_negative() const {
+  return Option(option_->check(number_that([](double number) { return number >= 0; }, "a number from 0 up")));
+}
 
 Option Option::non_negative_or(const std::string& word) const {
   return Option(option_->check(CLI::Validator(
