@@ -50,19 +50,20 @@ class LogSink final : public spdlog::sinks::base_sink<std::mutex> {
 void declare(const command_line::Program& program, Options& options, const std::string& shuts_in,
              const std::string& ready) {
   program
-      .option(
-          "--sandbox", options.sandbox,
-          "Enter the sandbox " + shuts_in + ": no (off), as far as this kernel can (best-effort), or fail (required)")
+      .option("--sandbox", options.sandbox,
+              "Enter the sandbox " + shuts_in +
+                  ": no (off), as far as this kernel can (best-effort, the default), or fail (required)")
       .one_of({"off", "best-effort", "required"})
       .help_text("off|best-effort|required");
-  program.option("--log-level", options.log_level, "What to log on the standard error")
-      .one_of({"debug", "info", "warning", "off"});
+  program.option("--log-level", options.log_level, "What to log on the standard error (default: info)")
+      .one_of({"debug", "info", "warning", "off"})
+      .help_text("debug|info|warning|off");
   // Not a standard stream: a later connection would get its number once it has been closed, and read the log.
   program
       .option("--ready-fd", options.ready_fd,
               "Write one byte to this descriptor (over 2) when " + ready + ", and close it")
       .in_range(STDERR_FILENO + 1, std::numeric_limits<int>::max())
-      .help_text("INT");
+      .help_text("N");
 }
 
 Status start(const std::string& name, const Options& options) {

@@ -22,6 +22,7 @@ int run(int argc, char** argv) {
   program
       .option("--nameserver", nameserver,
               std::string("The nameserver's socket (default: ") + lrpc::shim::kWhereSocketsAre + ")")
+      .help_text("SOCKET")
       .not_empty();
   int status = 0;
 
@@ -44,14 +45,16 @@ int run(int argc, char** argv) {
   bool sealed = false;
   const auto sealed_run = program.subcommand("run", "Run a program whose only way out is the call to one server");
   sealed_run.flag("--sealed", sealed, "Run it under a filter that refuses every other system call").required();
-  sealed_run.option("--bind", run_options.name, "The exported name of the server; the program imports it").required();
+  sealed_run.option("--bind", run_options.name, "The exported name of the server; the program imports it (required)")
+      .help_text("NAME")
+      .required();
   sealed_run.option("--timeout", timeout, "Seconds to wait for the name, or no-limit (default: 0)")
       .non_negative_or(lrpc::shim::kNoLimitWord)
       .help_text("SECONDS|no-limit");
   sealed_run
       .option("--allow", run_options.allow,
               "A further system call that it may make, which weakens the sealing (may be repeated)")
-      .help_text("TEXT");
+      .help_text("SYSCALL");
   sealed_run
       .option("--env", run_options.environment,
               "NAME: pass this variable on; NAME=VALUE: set it (may be repeated; always: PATH, HOME, LANG, LC_*, TERM, "

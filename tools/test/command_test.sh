@@ -32,6 +32,10 @@ env -u LRPC_SOCKET "$lrpc" list --nameserver "$LRPC_SOCKET" | grep -q '^host ' |
 [[ $(status_of "$lrpc" groups) == 1 ]] || fail "groups without lrpc-netd fails"
 grep -q "no lrpc-netd here" "$work/err" || fail "and says so: $(cat "$work/err")"
 [[ $(status_of "$lrpc" run --bind host -- "$sealed" status 0) == 125 ]] || fail "run wants --sealed"
+for help in "$lrpc" "$lrpc run" "$lrpcd"; do
+  $help --help >"$work/out" || fail "$help --help"
+  ! grep -E '^ +--[a-z-]+ (TEXT|INT|UINT)' "$work/out" || fail "the help of $help names what each option takes"
+done
 for command in list "describe host"; do
   status=0
   "$lrpc" $command >/dev/full 2>"$work/err" || status=$?

@@ -43,48 +43,65 @@ struct CommandLine {
 void declare(command_line::Program& program, CommandLine& line) {
   program.version("lrpcd " LRPC_VERSION);
   // An empty value most often comes from a variable that is not set: refuse it instead of using a default.
-  const auto text = [&](const char* name, std::string& value, const std::string& description) {
-    return program.option(name, value, description).not_empty();
+  const auto text = [&](const char* name, const char* what, std::string& value, const std::string& description) {
+    return program.option(name, value, description).help_text(what).not_empty();
   };
-  text("--socket", line.options.socket_path, std::string("Listen here (default: ") + shim::kWhereSocketsAre + ")");
-  text("--mode", line.mode, "Permissions of the socket, octal (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
+  text("--socket", "PATH", line.options.socket_path,
+       std::string("Listen here (default: ") + shim::kWhereSocketsAre + ")");
+  text("--mode", "OCTAL", line.mode, "Permissions of the socket (default: 666 for /run/lrpc/lrpcd.sock, else 600)");
   program
-      .choice("--backend", line.options.backend, "What the event loop runs on: auto, io_uring or epoll",
+      .choice("--backend", line.options.backend,
+              "What the event loop runs on; auto (the default) is io_uring where it can be had, else epoll",
               {{"auto", Backend::automatic}, {"io_uring", Backend::io_uring}, {"epoll", Backend::epoll}})
       .help_text("auto|io_uring|epoll");
   program
-      .choice("--allow-export", line.export_rule,
-              "Who may export where the policy does not say: own (root and the daemon's own user) or anyone who may "
-              "connect",
-              {{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}})
+      .choice(
+          "--allow-export", line.export_rule,
+          "Who may export where the policy does not say: own (root and the daemon's own user, the default) or anyone "
+          "who may connect",
+          {{"own", ExportRule::own_user}, {"anyone", ExportRule::anyone}})
       .help_text("own|anyone");
-  text("--policy", line.policy,
+  text("--policy", "FILE", line.policy,
        "A file that says who may export and import what; SIGHUP reads it again (default: /etc/lrpc/policy.toml if "
        "it exists and the socket is /run/lrpc/lrpcd.sock)");
-  const auto check = text("--check-policy", line.question.file,
+  const auto check = text("--check-policy", "FILE", line.question.file,
                           "Say what is wrong with this policy (status 1), or what it says, and exit");
-  text("--daemon-user", line.question.daemon_user,
-       "The user that lrpcd will run as, whom the policy's \"own\" means (default: you)")
+  text("--daemon-user", "USER", line.question.daemon_user,
+       "With --check-policy: the user that lrpcd will run as, whom the policy's \"own\" means (default: you)")
       .needs(check);
-  text("--as", line.question.as, "The user that --import and --export ask about (default: you)").needs(check);
+  text("--as", "USER", line.question.as,
+       "With --check-policy: the user that --import and --export ask about (default: you)")
+      .needs(check);
   program
-      .option("--import", line.question.imports, "Say whether the user may import this name (status 2 if not), and why")
+      .option("--import", line.question.imports,
+              "With --check-policy: say whether the user may import this name (status 2 if not), and why")
+      .help_text("NAME ...")
       .needs(check);
   program
-      .option("--export", line.question.exports, "Say whether the user may export this name (status 2 if not), and why")
+      .option("--export", line.question.exports,
+              "With --check-policy: say whether the user may export this name (status 2 if not), and why")
+      .help_text("NAME ...")
       .needs(check);
-  program.option("--max-region-bytes", line.options.limits.max_region_bytes, "The largest region of a binding")
+  program
+      .option("--max-region-bytes", line.options.limits.max_region_bytes,
+              "The largest region of a binding (default: 1073741824)")
+      .help_text("N")
       .positive();
-  program.option("--bind-timeout-ms", line.bind_timeout_ms, "How long a server may take to answer an import")
+  program
+      .option("--bind-timeout-ms", line.bind_timeout_ms,
+              "How long a server may take to answer an import: 1 to 3600000 (default: 5000)")
+      .help_text("N")
       .in_range(1, 3'600'000);
   program
-      .option(
-          "--allocator", line.allocator,
-          "Grant pollers to the most active servers when more are active than can poll (auto), at all times, or never")
+      .option("--allocator", line.allocator,
+              "Grant pollers to the most active servers when more are active than can poll (auto, the default), at all "
+              "times, or never")
       .one_of({"auto", "always", "off"})
       .help_text("auto|always|off");
   program
-      .choice("--ebpf", line.ebpf, "Learn which processors are idle by eBPF where that can be had, or only from /proc",
+      .choice("--ebpf", line.ebpf,
+              "Learn which processors are idle by eBPF where that can be had (auto, the default), or "
+              "only from /proc",
               {{"auto", true}, {"off", false}})
       .help_text("auto|off");
   daemon::declare(program, line.daemon, "once it listens", "listening");

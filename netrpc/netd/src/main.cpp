@@ -75,8 +75,11 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   const auto interface = program
                              .option("--interface", line.interface,
                                      "The network interface (default: that of the default route, or the only one)")
+                             .help_text("NAME")
                              .not_empty();
-  program.option("--address", line.address, "This host's address (default: the interface's)").not_empty();
+  program.option("--address", line.address, "This host's address (default: the interface's)")
+      .help_text("ADDRESS")
+      .not_empty();
   const auto keys =
       program
           .option("--keys", line.keys, "A file of the keys shared with other hosts; each line: HOST|NETWORK/BITS|* KEY")
@@ -89,6 +92,7 @@ void declare(lrpc::command_line::Program& program, CommandLine& line) {
   for (const auto& option : {interface, keys, insecure, udp}) option.excludes(graph);
   keys.excludes(insecure);
   program.option("--service", line.daemon.service, "The instance of --graph that calls go through (default: the last)")
+      .help_text("NAME")
       .not_empty();
   program.option("--export", line.daemon.exported, "A name, or a pattern of names, that other hosts may import")
       .help_text("NAME|PATTERN ...");
