@@ -163,7 +163,9 @@ TEST(EStackScheduling, that_cannot_be_had_is_refused_at_export) {
         lrpc::Scheduling{.policy = Policy::fifo, .priority = 1, .nice = 5}, lrpc::Scheduling{.nice = 100},
         lrpc::Scheduling{.policy = Policy::idle, .nice = 5}}) {
     options.scheduling = wrong;
-    EXPECT_EQ(pair.bind(lrpc::Gate::adaptive, options).code(), Errc::invalid_argument);
+    const auto refused = pair.bind(lrpc::Gate::adaptive, options);
+    ASSERT_EQ(refused.code(), Errc::invalid_argument);
+    EXPECT_TRUE(refused.error().text.starts_with("Scheduling::")) << refused.error().text;
   }
 }
 

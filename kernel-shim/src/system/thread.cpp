@@ -14,6 +14,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "lrpc/detail/shim/system/cancellation.h"
@@ -71,7 +72,10 @@ Status schedule_this_thread(const Scheduling& scheduling) {
   if (policy >= std::size(kPolicies)) return Error{Errc::invalid_argument, "there is no such scheduling policy"};
   // setpriority(2) would take the nearest one.
   const bool nice = policy < 2 ? scheduling.nice >= -20 && scheduling.nice <= 19 : scheduling.nice == 0;
-  if (!nice) return Error{Errc::invalid_argument, "the scheduling policy has no such niceness"};
+  if (!nice) {
+    return Error{Errc::invalid_argument, "Scheduling::nice is " + std::to_string(scheduling.nice) +
+                                             ": -20 to 19 with normal and batch, else 0"};
+  }
   sched_param parameters{};
   parameters.sched_priority = scheduling.priority;
   int err = 0;
@@ -82,7 +86,10 @@ Status schedule_this_thread(const Scheduling& scheduling) {
     return Error{Errc::not_permitted,
                  "this process may not schedule a thread so (RLIMIT_RTPRIO, RLIMIT_NICE, CAP_SYS_NICE)"};
   }
-  if (err == EINVAL) return Error{Errc::invalid_argument, "the scheduling policy has no such priority"};
+  if (err == EINVAL) {
+    return Error{Errc::invalid_argument, "Scheduling::priority is " + std::to_string(scheduling.priority) +
+                                             ": 1 to 99 with fifo and round_robin, else 0"};
+  }
   if (err != 0) return system_error("sched_setscheduler", err);
   return {};
 }
