@@ -100,7 +100,10 @@ std::optional<std::chrono::nanoseconds> CallContext::remaining() const noexcept 
 
 std::uint64_t CallContext::grant_raw(std::uint32_t tag, std::type_index type, std::shared_ptr<void> object) {
   const std::uint64_t value = handles().grant(tag, type, std::move(object));
-  if (value == 0) throw std::length_error("the client, its user or its host has as many handles as it may");
+  if (value == 0) {
+    throw std::length_error(
+        "the client, its user or its host has as many handles as it may (max_handles_per_user; 65536 in one binding)");
+  }
   return value;
 }
 

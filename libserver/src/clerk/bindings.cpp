@@ -122,7 +122,8 @@ Status Bindings::room_for(const shim::Credentials& client, pid_t told, const Ser
   const std::size_t of_client = counted != bindings_of_.end() ? counted->second : 0;
   if (of_client >= options_.max_bindings_per_client_process) {
     return Error{Errc::limit_reached, "process " + name_of(process) + " has " + std::to_string(of_client) +
-                                          " bindings to the server, as many as it lets one process have"};
+                                          " bindings to the server, as many as it lets one process have "
+                                          "(max_bindings_per_client_process)"};
   }
   if (Status room = accounts_->room(client.uid, wanted); !room) return room;
   Holding descriptors = descriptors_of(interface);
