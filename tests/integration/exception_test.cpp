@@ -169,7 +169,7 @@ TEST_F(EscapedExceptions, of_authorise_are_printed_and_the_client_gets_no_word_o
   const auto refused = Limits::Client::import_over(std::move(ends.second));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "lrpc: an exception escaped authorise of Limits: a secret\n");
   EXPECT_EQ(refused.code(), Errc::not_permitted);
-  EXPECT_EQ(refused.error().text, "the server's clerk refused: its authorisation threw an exception");
+  EXPECT_EQ(refused.error().text, "not authorised: the authorisation threw an exception");
 }
 
 TEST_F(EscapedExceptions, of_those_who_are_told_of_a_revocation_are_printed_and_the_next_is_told) {

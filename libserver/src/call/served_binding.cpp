@@ -17,13 +17,13 @@ std::uint16_t refuse_astack(void* /*impl*/, CallContext& /*context*/) { return f
 
 template <class Decision>
 Status decide(const ServedInterface& interface, std::string_view hook, Decision&& decision) {
-  Status decided = Error{Errc::not_permitted, "its authorisation threw an exception"};
+  Status decided = Error{Errc::not_permitted, "the authorisation threw an exception"};
   call_hook(interface, hook, [&] { decided = decision(); });
   if (decided) return decided;
   Error error = decided.error();
   // limit_reached tells a client that it may try again later; every other error is a final refusal.
   const Errc code = error.code == Errc::limit_reached ? error.code : Errc::not_permitted;
-  return Error{code, "the server's clerk refused: " + error.message()};
+  return Error{code, "not authorised: " + error.message()};
 }
 
 }  // namespace
@@ -49,8 +49,7 @@ Status authorise(const ServedInterface& interface, const shim::Principal& princi
     return decide(interface, "authorise_remote", [&] { return interface.options.authorise_remote(principal); });
   if (!interface.options.authorise) return {};
   // A program that decides by user and group has not said what to do about callers that have none here.
-  return Error{Errc::not_permitted,
-               "the server's clerk refused: it knows callers of this machine only (authorise_remote)"};
+  return Error{Errc::not_permitted, "not authorised: the server knows callers of this machine only (authorise_remote)"};
 }
 
 bool schedule_as_exported(const ServedInterface& interface) noexcept {
