@@ -187,6 +187,18 @@ TEST(NameserverSockets, that_are_forbidden_are_no_nameservers_for_this_user) {
   EXPECT_EQ(refused, static_cast<int>(Errc::no_nameserver));
 }
 
+TEST(NameserverSockets, that_are_forbidden_make_nobody_start_another_nameserver) {
+  bool refused = false;
+  std::string why;
+  std::thread([&] {
+    refused = testing_lrpc::refuse_calls(SYS_connect, EACCES);
+    why = why_none_at("/nowhere");
+  }).join();
+  if (!refused) GTEST_SKIP() << "no filters of seccomp can be set";
+  EXPECT_NE(why.find("--mode"), std::string::npos) << why;
+  EXPECT_EQ(why.find("start one"), std::string::npos) << why;
+}
+
 TEST(NameserverSockets, without_a_descriptor_the_error_is_of_the_system) {
   EXPECT_EQ(refusal_in_a_child("/nowhere",
                                [] {

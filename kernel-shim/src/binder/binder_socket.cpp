@@ -94,7 +94,7 @@ std::string why_not(int err) {
     case ECONNREFUSED: return "nobody listens there, a nameserver that died left it behind";
     case ENOTSOCK: return "it is no socket";
     case EACCES:
-    case EPERM: return "this user may not connect to it";
+    case EPERM: return "this user may not connect to it: see --mode in lrpcd(8)";
     case EPROTOTYPE: return "it is a socket of another kind, not a nameserver's";
     case ENAMETOOLONG: return "the path is too long for a socket";
     case EAGAIN: return "it does not take connections: its queue is full";
@@ -323,6 +323,7 @@ Result<UniqueFd> connect_nameserver(std::string_view path, bool wait) {
 
 Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) {
   std::string tried;
+  bool forbidden = false;
   for (std::string& candidate : sockets) {
     int err = 0;
     auto socket = connect_to(candidate, wait, err);
@@ -332,6 +333,7 @@ Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) 
     }
     if (socket || socket.code() != Errc::no_nameserver) return socket;
     tried += (tried.empty() ? "" : ", ") + candidate + " (" + why_not(err) + ")";
+    forbidden = forbidden || err == EACCES || err == EPERM;
   }
   // secure_getenv(3): so it is for setuid programs and those with file capabilities.
   const bool ignores_environment = ::getauxval(AT_SECURE) != 0;
@@ -339,6 +341,7 @@ Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) 
                "no nameserver answers; tried " + tried +
                    (ignores_environment ? "; this program has privileges of its own, so it ignores LRPC_SOCKET and "
                                           "XDG_RUNTIME_DIR: give it the socket's path"
+                    : forbidden         ? ""
                                         : "; start one with `lrpcd` (or set LRPC_SOCKET)")};
 }
 
