@@ -29,6 +29,8 @@ env -u LRPC_SOCKET "$lrpc" list --nameserver "$LRPC_SOCKET" | grep -q '^host ' |
 "$lrpc" describe host | grep -q 'interface Conformance' || fail "describe prints the declaration"
 [[ $(status_of "$lrpc" --nameserver '' list) != 0 ]] || fail "an empty value stands for no default"
 [[ $(status_of "$lrpc" describe nobody) == 1 ]] || fail "describe of an unknown name fails"
+[[ $(status_of "$lrpc" describe host@elsewhere) == 1 ]] || fail "describe of what is no name fails"
+grep -q "is not a name" "$work/err" || fail "and says so: $(cat "$work/err")"
 [[ $(status_of "$lrpc" groups) == 1 ]] || fail "groups without lrpc-netd fails"
 grep -q "no lrpc-netd here" "$work/err" || fail "and says so: $(cat "$work/err")"
 [[ $(status_of "$lrpc" run --bind host -- "$sealed" status 0) == 125 ]] || fail "run wants --sealed"
