@@ -16,6 +16,8 @@ namespace {
 constexpr std::string_view kClauses =
     "known here: '-> (...)' first, then 'raises (...)', 'may_block', 'astacks N' and 'astack_size N'";
 
+bool is_direction(std::string_view word) { return word == "in" || word == "inout" || word == "out"; }
+
 class Parser : private TypeParser {
  public:
   using TypeParser::TypeParser;
@@ -184,7 +186,9 @@ class Parser : private TypeParser {
     result.name = name(results ? "the result" : "the parameter");
     expect(TokenKind::colon,
            results ? "between the result's name and its type" : "between the parameter's name and its type",
-           "write 'name: type'");
+           at(TokenKind::identifier) && is_direction(result.name.text)
+               ? "a parameter has one direction: 'in', 'inout' or 'out'"
+               : "write 'name: type'");
     result.type = type();
     while (at(TokenKind::identifier)) {
       const Location where = current_.at;
@@ -198,6 +202,9 @@ class Parser : private TypeParser {
                               : "known here: 'uninterpreted' and 'closes'; a ',' separates parameters");
       }
     }
+    if (at(TokenKind::equals))
+      fail(results ? "a result has no default value" : "a parameter has no default value",
+           results ? "the procedure returns each result" : "callers pass each argument");
     return result;
   }
 

@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace lrpc::stubgen {
+namespace {
+
+constexpr std::string_view kNoCpp = "a text is string<64>, an array is int32[4]; other types have a name of one word";
+
+}  // namespace
 
 ast::Enum TypeParser::enumeration(Doc doc) {
   ast::Enum result{.doc = std::move(doc), .name = name("the enum")};
@@ -108,7 +113,11 @@ ast::TypeRef TypeParser::type() {
   if (at_word("union") && following_.kind == TokenKind::open_brace)
     unsupported(current_.at, "union", "use a record with one field per case and an enum that says which one counts");
   ast::TypeRef result{.name = name("a type")};
+  if (at(TokenKind::colon)) fail("the name of a type is one word", std::string(kNoCpp));
+  if (at(TokenKind::open_paren)) fail(fmt::format("'{}' takes no '('", result.name.text), std::string(kNoCpp));
   if (take_if(TokenKind::less)) {
+    if (at(TokenKind::identifier))
+      fail(fmt::format("expected a bound, which is a number, found {}", describe(current_)), std::string(kNoCpp));
     result.bound = number();
     expect(TokenKind::greater, "after the bound");
   }
