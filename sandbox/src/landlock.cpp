@@ -98,8 +98,8 @@ std::string list(const char* title, const std::vector<std::string>& paths) {
 }
 
 std::string describe_files(const Options& options, int abi, const std::vector<std::string>& missing) {
-  return "Landlock (ABI " + std::to_string(abi) + ")" + list(", to be read: ", options.read_only) +
-         list(", to be written: ", options.read_write) + list(", to be removed: what is in ", options.removable_in) +
+  return "Landlock (ABI " + std::to_string(abi) + ")" + list(", readable: ", options.read_only) +
+         list(", writable: ", options.read_write) + list(", removable: files in ", options.removable_in) +
          list(", not there: ", missing);
 }
 

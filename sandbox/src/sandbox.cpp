@@ -38,14 +38,15 @@ bool has(const std::vector<Group>& groups, Group group) { return std::ranges::fi
 /// `not_alone`: why it is unknown whether other threads keep their capabilities; empty if there are no other threads.
 Part give_up_privileges(const Options& options, const std::string& not_alone) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return {false, system_error("PR_SET_NO_NEW_PRIVS", errno).text};
-  if (!options.keep_capabilities) return {true, "no new ones"};
+  if (!options.keep_capabilities) return {true, "none can be gained"};
   if (auto dropped = drop_capabilities(*options.keep_capabilities); !dropped) return {false, dropped.error().message()};
   if (!not_alone.empty()) return {false, not_alone};
-  return {true, *options.keep_capabilities == 0 ? "no capabilities, no new ones" : "few capabilities, no new ones"};
+  return {true, *options.keep_capabilities == 0 ? "no capabilities, none can be gained"
+                                                : "few capabilities, none can be gained"};
 }
 
 Part hide_memory() {
-  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0) return {true, "not to be seen"};
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0) return {true, "other processes of its user cannot read it"};
   return {false, system_error("PR_SET_DUMPABLE", errno).text};
 }
 
@@ -53,7 +54,10 @@ Part hide_memory() {
 Part install(const std::vector<sock_filter>& filter, const Options& options) {
   const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
   const long result = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-  if (result == 0) return {true, options.kill ? "others end the process" : "others fail with EPERM"};
+  if (result == 0) {
+    return {true,
+            options.kill ? "all but those on the list end the process" : "all but those on the list fail with EPERM"};
+  }
   if (result > 0) return {false, "thread " + std::to_string(result) + " has a filter of its own"};
   const bool refused = errno == ENOSYS || errno == EINVAL || errno == EPERM || errno == EACCES;
   const char* const what = refused ? "this kernel, or a filter that is in place, allows no filters" : "seccomp";
