@@ -60,7 +60,8 @@ std::uint16_t failed(const CallContext& context, Errc code, const std::string* t
   bool told = text != nullptr && shim::put_told(room, *text);
   if (!told && !as_it_is) {
     std::array<char, shim::kMostTold + 1> words{};
-    const std::string_view of = describe(code);
+    const std::string_view whole = describe(code);
+    const std::string_view of = whole.substr(0, whole.find(';'));  // small A-stacks have little room
     (void)std::snprintf(words.data(), words.size(), "the procedure returned: %.*s", static_cast<int>(of.size()),
                         of.data());
     told = shim::put_told(room, words.data());
