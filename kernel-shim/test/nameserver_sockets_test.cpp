@@ -94,7 +94,8 @@ TEST(NameserverSockets, without_a_nameserver_the_error_says_what_was_tried_and_w
   Listener stale(own_path("stale"));
   stale.close();
   const std::string why = why_none_at(stale.path());
-  for (const std::string_view part : {std::string_view(stale.path()), "left it behind"sv, "`lrpcd`"sv, "LRPC_SOCKET"sv})
+  for (const std::string_view part :
+       {std::string_view(stale.path()), "left it behind"sv, "`lrpcd`"sv, "`nameserver`"sv, "LRPC_SOCKET"sv})
     EXPECT_NE(why.find(part), std::string::npos) << part << " is not in: " << why;
   EXPECT_NE(why_none_at("/nowhere/at/all").find("no such socket"), std::string::npos);
   EXPECT_NE(why_none_at(std::string(200, 'p')).find("too long"), std::string::npos);

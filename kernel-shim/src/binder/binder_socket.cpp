@@ -323,7 +323,7 @@ Result<UniqueFd> connect_nameserver(std::string_view path, bool wait) {
 
 Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) {
   std::string tried;
-  bool forbidden = false;
+  bool absent = false;
   for (std::string& candidate : sockets) {
     int err = 0;
     auto socket = connect_to(candidate, wait, err);
@@ -333,16 +333,17 @@ Result<UniqueFd> connect_first_of(std::vector<std::string>& sockets, bool wait) 
     }
     if (socket || socket.code() != Errc::no_nameserver) return socket;
     tried += (tried.empty() ? "" : ", ") + candidate + " (" + why_not(err) + ")";
-    forbidden = forbidden || err == EACCES || err == EPERM;
+    absent = absent || (err != EACCES && err != EPERM);
   }
-  // secure_getenv(3): so it is for setuid programs and those with file capabilities.
-  const bool ignores_environment = ::getauxval(AT_SECURE) != 0;
-  return Error{Errc::no_nameserver,
-               "no nameserver answers; tried " + tried +
-                   (ignores_environment ? "; this program has privileges of its own, so it ignores LRPC_SOCKET and "
-                                          "XDG_RUNTIME_DIR: give it the socket's path"
-                    : forbidden         ? ""
-                                        : "; start one with `lrpcd` (or set LRPC_SOCKET)")};
+  std::string advice;
+  if (::getauxval(AT_SECURE) != 0) {  // secure_getenv(3): so it is for setuid programs and those with file capabilities
+    advice =
+        "; this program has privileges of its own, so it ignores LRPC_SOCKET and XDG_RUNTIME_DIR: give it the "
+        "socket's path";
+  } else if (absent) {
+    advice = "; start one with `lrpcd`, or name the socket of one that runs (the option `nameserver`, or LRPC_SOCKET)";
+  }
+  return Error{Errc::no_nameserver, "no nameserver answers; tried " + tried + advice};
 }
 
 Result<std::string> settled_nameserver(std::string_view given) {
