@@ -86,6 +86,11 @@ if command -v pkg-config >/dev/null; then
   flags=$(PKG_CONFIG_PATH=${metadata%/*} pkg-config --cflags --libs lrpc-client)
   # shellcheck disable=SC2086 # flags are words
   "$compiler" -std=c++20 -I"$work/by_hand" client.cpp -o "$work/by_hand/client" $flags
+  # Without C++20 the first error says so, and not what a header of the C++ library lacks.
+  # shellcheck disable=SC2086
+  "$compiler" -std=c++17 -fsyntax-only -I"$work/by_hand" client.cpp $flags >"$work/older.log" 2>&1 || true
+  grep -m1 'error' "$work/older.log" | grep -q 'lrpc needs C++20' ||
+    { head "$work/older.log"; echo "C++17 was not refused in plain words"; exit 1; }
   said=$("$work/by_hand/client")
   [[ $said == 'hello, world (2)' ]] || { echo "the client that was made by hand said: $said"; exit 1; }
 fi

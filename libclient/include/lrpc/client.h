@@ -1,6 +1,10 @@
 // libclient: import an interface and call it. Generated client stubs include this header.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "lrpc needs C++20: compile with -std=c++20"
+#endif
+
 #include "lrpc/detail/client/call/call.h"
 #include "lrpc/detail/client/call/call_scope.h"
 #include "lrpc/detail/client/call/completion_queue.h"
