@@ -22,6 +22,9 @@ build_against_package() {
 "$cmake" --install "$build" --prefix "$work/prefix" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
 # Moved, so that nothing works only because the prefix is where it was installed to.
 mv "$work/prefix" "$work/moved"
+for program in lrpc lrpc-stubgen lrpcd lrpc-netd; do
+  [[ -n $(find "$work/moved" -name "$program.[18]") ]] || { echo "$program has no man page"; exit 1; }
+done
 
 build_against_package "$project" "$work/build"
 "$work/build/hello-server"
