@@ -31,7 +31,9 @@ struct CommandLine {
 
 void declare(command_line::Program& program, CommandLine& line) {
   program.version("lrpc-directory " LRPC_VERSION);
-  program.option("--config", line.config, "The configuration file").help_text("FILE").show_default().not_empty();
+  program.option("--config", line.config, "The configuration file (default: " + line.config + ")")
+      .help_text("FILE")
+      .not_empty();
   program.option("--nameserver", line.nameserver, "Socket of lrpcd (default: where every program looks)")
       .help_text("SOCKET")
       .not_empty();
