@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -12,8 +13,10 @@ namespace files {
 namespace {
 
 lrpc::Raise<Files::Refused> refuse(int error_number) {
-  return lrpc::raise(Files::Refused{.code = error_number,
-                                    .what = lrpc::String<255>::cut(std::generic_category().message(error_number))});
+  // openat2(2) returns EXDEV for what is not beneath the directory.
+  const std::string what = error_number == EXDEV ? "this leads out of the exported directory"
+                                                 : std::generic_category().message(error_number);
+  return lrpc::raise(Files::Refused{.code = error_number, .what = lrpc::String<255>::cut(what)});
 }
 
 Files::Stat to_stat(const struct stat& status) {

@@ -225,6 +225,8 @@ TEST_F(Files, no_path_and_no_link_leads_out_of_the_directory) {
     EXPECT_EQ(got.status, 1) << path << ": " << got.output;
     EXPECT_FALSE(fs::exists(out)) << path;
   }
+  const std::string why = client("get ../secret " + out).output;
+  EXPECT_NE(why.find("out of the exported directory"), std::string::npos) << why;
   EXPECT_EQ(client("put " + (root_ / "secret").string() + " parent-link/planted").status, 1);
   EXPECT_FALSE(fs::exists(root_ / "planted"));
   EXPECT_EQ(client("get inner-link " + out).status, 0) << "a link that stays inside is fine";
