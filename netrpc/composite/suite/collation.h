@@ -103,18 +103,20 @@ class Collation {
     if (may_end_ == nullptr || (*may_end_)(call)) conclude(call);
   }
   /// In call style the first reply ends the call. In push style all replies go up, each through its own session.
+  /// Without memory for one of them none goes up, and the push fails.
   void conclude(CallId call) noexcept {
     GroupCall* const known = calls_.find(call);
     if (known == nullptr || std::exchange(known->concluded, true)) return;
     if (parts_.style() == CallStyle::call) return parts_.calls().end(call, Errc::ok, std::move(known->first->message));
+    for (GroupMember& one : known->members) {
+      if (!one.reply) continue;
+      one.reply = parts_.bag().new_item(one.session, Direction::up, std::move(one.reply->message));
+      if (!one.reply) return parts_.calls().end(call, Errc::call_lost);
+      parts_.mark_reply(one.reply, call);
+    }
     if (!parts_.calls().settle(call)) return;
     std::unique_ptr<GroupCall> done = calls_.take(call);
-    for (const GroupMember& one : done->members) {
-      if (!one.reply) continue;
-      const ItemRef item = parts_.bag().new_item(one.session, Direction::up, std::move(one.reply->message));
-      if (item) parts_.mark_reply(item, call);
-      parts_.bag().insert(item);
-    }
+    for (const GroupMember& one : done->members) parts_.bag().insert(one.reply);
     calls_.give(std::move(done));
     parts_.calls().settled(call);  // last: only then may the next call's replies go up
   }

@@ -58,7 +58,8 @@ class GroupRpc final : public MicroProtocol {
     std::size_t sent = 0;
     Errc why = Errc::host_unreachable;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const Errc outcome = members[i] ? send(entering, members[i], call) : group->why_not(i).code;
+      const bool there = group == nullptr || members[i];
+      const Errc outcome = there ? send(entering, members[i], call) : group->why_not(i).code;
       if (outcome == Errc::ok) {
         ++sent;
         continue;

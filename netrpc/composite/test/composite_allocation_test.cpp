@@ -141,6 +141,33 @@ TEST(CompositeAllocations, there_are_none_in_the_steady_state_of_calls_to_a_grou
   }
 }
 
+/// All answer a push, but there is no memory for an item in which an answer could go up.
+TEST(CompositeWithoutItems, a_push_whose_answers_cannot_go_up_fails) {
+  constexpr std::size_t kServers = 3;
+  Several group(kServers, [] { return std::vector<Part>{{grpc_kind()}, {async_kind()}, {all_accept_kind()}}; });
+  EXPECT_EQ(group.push("warm"), Errc::ok);
+  group.run();
+  ASSERT_EQ(group.client->received.size(), kServers);
+  group.client->forget();
+  std::vector<ItemRef> items;
+  deny_malloc(true);
+  {
+    const Shepherd inside(group.net[0].monitor());
+    while (ItemRef one = group.layers[0]->bag().new_item(group.session, Direction::up, Message()))
+      items.push_back(std::move(one));
+    for (std::size_t left = 0; left < kServers && !items.empty(); ++left) items.pop_back();
+  }
+  const Errc pushed = group.push("without");
+  group.run();
+  deny_malloc(false);
+  EXPECT_EQ(pushed, Errc::ok);
+  EXPECT_TRUE(group.client->received.empty());
+  EXPECT_EQ(group.client->failed, std::vector<Errc>{Errc::call_lost});
+  EXPECT_EQ(group.state(0), 0U);
+  const Shepherd inside(group.net[0].monitor());
+  items.clear();
+}
+
 /// The micro-protocols besides GRPC, BOUNDED, NUMBER, UNIQUE, FIFO, ACK and MEMBERSHIP.
 struct Others {
   std::vector<MicroKind> kinds;
