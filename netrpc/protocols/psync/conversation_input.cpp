@@ -211,9 +211,10 @@ void Conversation::ask_for_missing(Member& from) noexcept {
   if (from.asked != Time{} && now - from.asked < options_.interval / 2) return;
   Header wanted = header_of(Type::request);
   for (Member& of : members_) {
-    const std::uint32_t last = std::min(has(from, of), of.stable + options_.window);
+    const std::uint32_t last = std::min(has(from, of), of.stable + std::min(options_.window, ~of.stable));
     std::uint32_t each = 0;
-    for (std::uint32_t next = of.delivered + 1; next <= last && each < 4; ++next) {
+    for (std::uint32_t before = of.delivered; before < last && each < 4; ++before) {  // so the last number is no trap
+      const std::uint32_t next = before + 1;
       if (holds(of, next) && !slot(of, next).outdated) continue;
       if (wanted.count == Header::kMostMarks) break;
       wanted.add({of.host, of.life, next});

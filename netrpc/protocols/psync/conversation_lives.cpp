@@ -69,7 +69,7 @@ void Conversation::outlive(Slot& kept, Member& member, BootId next) noexcept {
   bool fits = merge(changed, {member.host, next, 0});
   for (const Member& of : members_)
     if (&of != &member && of.stable != 0) fits = fits && merge(changed, {of.host, of.life, of.stable});
-  for (std::uint32_t sequence = member.stable + 1; sequence <= last; ++sequence) {
+  for (std::uint32_t sequence = last; sequence > member.stable; --sequence) {  // ends also if `last` is the last number
     if (!holds(member, sequence)) continue;
     const Header before = *Header::of(slot(member, sequence).packet);
     for (const Mark& mark : before.all())

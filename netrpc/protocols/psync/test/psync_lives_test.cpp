@@ -77,6 +77,44 @@ TEST(PsyncLives, a_life_whose_numbers_are_used_up_ends_when_the_conversation_is_
   EXPECT_EQ(group.statistics(0).state, 0U);
 }
 
+/// The two messages before the last one that a life can have are lost.
+TEST(PsyncLives, what_is_missing_before_the_last_number_of_a_life_is_asked_for) {
+  constexpr std::uint32_t kLast = ~std::uint32_t{0};
+  Lives lives;
+  lives.introduce(lives.puppet);
+  lives.net.world.run_for(20ms);
+  lives.tell_pushed(lives.puppet, kLast);
+  lives.push(lives.puppet, Type::gone, lives.of(lives.puppet.life, 0), {lives.of(lives.puppet.life, kLast - 3)});
+  lives.say(kLast);
+  lives.net.world.run_for(100ms);
+  const std::vector<Mark> lost{lives.of(lives.puppet.life, kLast - 2), lives.of(lives.puppet.life, kLast - 1)};
+  EXPECT_EQ(lives.puppet.wanted, lost);
+  lives.puppet.wanted.clear();
+  for (const Mark& one : lost) lives.push(lives.puppet, Type::message, one);
+  EXPECT_EQ(lives.received(), 3);
+  lives.net.world.run_for(1s);
+  EXPECT_EQ(lives.puppet.wanted, std::vector<Mark>{}) << "no message follows";
+}
+
+/// What is kept here follows the last message that a life can have, and that life ends.
+TEST(PsyncLives, a_life_may_end_with_its_last_number) {
+  constexpr std::uint32_t kLast = ~std::uint32_t{0};
+  Lives lives;
+  lives.introduce(lives.puppet);
+  lives.net.world.run_for(20ms);
+  lives.tell_pushed(lives.puppet, kLast);
+  lives.push(lives.puppet, Type::gone, lives.of(lives.puppet.life, 0), {lives.of(lives.puppet.life, kLast - 1)});
+  lives.say(kLast);
+  ASSERT_EQ(lives.received(), 1);
+  ASSERT_EQ(lives.push(0), Errc::ok);
+  lives.net.world.run_for(100ms);
+  ASSERT_EQ(lives.statistics(0).state, 1U) << "the puppet does not say that it has the message";
+  ++lives.puppet.life;
+  for (int times = 0; times < 2; ++times) lives.introduce(lives.puppet);
+  lives.say(1);
+  EXPECT_EQ(lives.received(), 2);
+}
+
 TEST(PsyncLives, a_life_that_was_never_heard_of_is_asked_for_before_it_is_believed_in) {
   Lives lives;
   lives.puppet.answers = false;

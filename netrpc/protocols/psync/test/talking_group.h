@@ -102,6 +102,7 @@ class Puppet final : public Protocol {
     std::array<std::byte, Header::kMost> bytes;
     const auto header = Header::decode(std::span(bytes).first(packet.copy_to(bytes)));
     if (header && header->type == Type::gone) gone.assign(header->all().begin(), header->all().end());
+    if (header && header->type == Type::request) wanted.assign(header->all().begin(), header->all().end());
     if (!header || !header->is_question()) return;
     ++questions;
     number = header->id.sequence;
@@ -123,8 +124,9 @@ class Puppet final : public Protocol {
   BootId life = 7;      ///< The life that it answers with,
   bool answers = true;  ///< if it answers questions.
   std::size_t questions = 0;
-  std::uint32_t number = 0;  ///< Of the last question that it received.
-  std::vector<Mark> gone{};  ///< From the last GONE packet that it received.
+  std::uint32_t number = 0;    ///< Of the last question that it received.
+  std::vector<Mark> gone{};    ///< From the last GONE packet that it received.
+  std::vector<Mark> wanted{};  ///< From the last REQUEST packet that it received.
 
  private:
   [[nodiscard]] static ParticipantSet below_participants() { return SimHosts::anyone(protocol_numbers::kPsync); }
