@@ -23,6 +23,7 @@ class Ack final : public MicroProtocol {
         suspect_(parts.exported(kSuspectHostDead)),
         too_long_(parts.exported(kTooLongAgain)),
         sent_(parts, parts.own(kTimeout, [this](const Sent& sent) { timed_out(sent); })) {
+    parts_.exported_procedure(kComesFirst, [this](const Item& item) { return of_number_(item); });
     parts_.later([this](MicroParts& all) { handle(all); });
   }
 
@@ -33,11 +34,14 @@ class Ack final : public MicroProtocol {
     if (const auto* const remembers = all.procedure(kRemembers)) sent_.repeat_for((*remembers)() / 2);
     const Numbers& numbers = numbers_.emplace(all);
     const auto sent_of = [numbers](const ItemRef& item) { return Sent{numbers.flow(*item), numbers.number(*item)}; };
-    const auto ours = [numbers](const ItemRef& item) {
-      return item->direction == Direction::down && item->has_entered() && numbers.number(*item) != 0;
-    };
+    const auto leaves = [numbers](const ItemRef& item) { return numbers.leaves(*item); };
+    const auto ours = [leaves](const ItemRef& item) { return leaves(item) && item->has_entered(); };
     all.handle(
         kMessageReadyToBeSent, [this, sent_of](const ItemRef& item) { keep(item, sent_of(item)); }, ours);
+    const auto says_first = [this, sent_of](const ItemRef& item) {
+      of_number_.set(*item, sent_.first(sent_of(item).flow));
+    };
+    all.handle(kMessageReadyToBeSent, says_first, leaves);
     // What has not left, and what the layer below has refused, is not sent again.
     all.handle(
         kMessageDeletedFromBag,
@@ -47,9 +51,8 @@ class Ack final : public MicroProtocol {
         ours);
     all.handle(
         kMessageDeletedFromBag, [this, sent_of](const ItemRef& item) { too_long(sent_of(item)); },
-        [numbers](const ItemRef& item) {
-          return item->outcome() == Errc::message_too_long && item->direction == Direction::down &&
-                 !item->has_entered() && numbers.number(*item) != 0;
+        [leaves](const ItemRef& item) {
+          return leaves(item) && item->outcome() == Errc::message_too_long && !item->has_entered();
         });
     const auto data = [numbers](const ItemRef& item) { return numbers.came(*item); };
     const auto later = [this](const ItemRef& item) { parts_.events().raise(*arrived_, Raise::asynchronous, item); };
@@ -109,7 +112,7 @@ class Ack final : public MicroProtocol {
   std::optional<Numbers> numbers_;
   Attribute<Type> type_;
   Attribute<std::uint32_t> of_stream_;
-  Attribute<std::uint64_t> of_number_;
+  Attribute<std::uint64_t> of_number_;  ///< Of a message with a number: kComesFirst.
   Attribute<bool> acknowledged_;
   const Raisable<ItemRef>* const arrived_;
   const Raisable<Peer>* const suspect_;
@@ -123,7 +126,7 @@ MicroKind ack_kind() {
   return {
       .name = "ACK",
       .summary = "sends again what is not acknowledged",
-      .exports = {kSuspectHostDead.name, kTooLongAgain.name},
+      .exports = {kSuspectHostDead.name, kTooLongAgain.name, kComesFirst.name},
       .imports = {kMessageInsertedIntoBag.name, kMessageReadyToBeSent.name, kMessageDeletedFromBag.name},
       .may_import = {kRemembers.name},
       .needs = {{"NUMBER"}},

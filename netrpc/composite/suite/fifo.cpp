@@ -25,6 +25,7 @@ class Fifo final : public MicroProtocol {
         flows_(peer_table<Flow, Order>(parts, kReceiversRemember)) {
     parts_.later([this](MicroParts& all) {
       const Numbers numbers(all);
+      first_ = all.procedure(kComesFirst);
       all.handle(kMessageInsertedIntoBag, [this, numbers](const ItemRef& item) {
         if (!numbers.came(*item)) return parts_.bag().set_send_bit(bit_, item);
         if (item->in_bag()) arrived(item, numbers.flow(*item), numbers.number(*item));
@@ -57,7 +58,8 @@ class Fifo final : public MicroProtocol {
     Order* const order = flows_.find_or_make(flow);
     if (order == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     // If a flow begins with a high number, this host has forgotten it: nothing before that number will come any more.
-    if (order->next == 0) order->next = number > hold_ ? number : 1;
+    const std::uint64_t said = first_ != nullptr ? (*first_)(*item) : 0;
+    if (order->next == 0) order->next = number > hold_ ? number : std::clamp(said, std::uint64_t{1}, number);
     const auto at = std::ranges::lower_bound(order->held, number, {}, &Held::number);
     if (number < order->next || (at != order->held.end() && at->number == number)) return parts_.bag().erase(item);
     // The one for which others wait is not held itself: it goes at once, and makes room.
@@ -125,6 +127,7 @@ class Fifo final : public MicroProtocol {
   const Duration patience_;
   const Raisable<Flow>* const next_;
   const Raisable<Flow>* const impatient_;
+  const std::function<std::uint64_t(const Item&)>* first_ = nullptr;
   HostShares held_;  ///< Outlives the flows.
   PeerTable<Flow, Order> flows_;
 };
@@ -135,6 +138,7 @@ MicroKind fifo_kind() {
   return {.name = "FIFO",
           .summary = "a peer's messages in the order in which it has sent them",
           .imports = {kMessageInsertedIntoBag.name, kMessagePoppedFromCp.name, kMessageDeletedFromBag.name},
+          .may_import = {kComesFirst.name},
           .needs = {{"NUMBER"}},
           .options = with_peer_options(
               {{"patience", OptionType::duration, "after which it does without a message that is missing; 5s"},

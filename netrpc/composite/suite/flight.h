@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "lrpc/netrpc/clock.h"
+
 namespace lrpc::netrpc::composite {
 
 /// Which numbers are under way: sent, and not acknowledged or given up. A busy flight stays in its PeerTable.
@@ -15,20 +17,36 @@ class Flight {
     return !busy() || number - lowest_ < window;
   }
   void sent(std::uint64_t number) noexcept {
-    if (!busy()) lowest_ = number;
+    if (!busy()) {
+      first_ = next_;
+      lowest_ = number;
+    }
     next_ = std::max(next_, number + 1);
   }
+  /// No number before this one is sent any more. It may be lower than all that are under way: messages may leave in
+  /// another order than that of their numbers.
+  [[nodiscard]] std::uint64_t first() const noexcept { return busy() ? first_ : next_; }
   /// To be called when some are no longer under way. Asks is_under_way(number) for each from the lowest, until one is.
   template <class IsUnderWay>
   void settle(IsUnderWay is_under_way) noexcept {
     while (busy() && !is_under_way(lowest_)) ++lowest_;
+    first_ = lowest_;
   }
   /// The peer has acknowledged something: it is no forged address.
   bool answered = false;
 
  private:
+  std::uint64_t first_ = 1;
   std::uint64_t lowest_ = 1;
   std::uint64_t next_ = 1;
 };
+
+/// The time from a message's first transmission until it is given up, if this host does not stand still: the pauses are
+/// 1, 2, 4, 8, 8, ... intervals.
+[[nodiscard]] inline Duration regular_time(Duration interval, std::uint64_t tries) noexcept {
+  constexpr std::uint64_t kMany = 1U << 31;
+  const auto pauses = static_cast<Duration::rep>(tries < 3 ? (1U << tries) - 1 : 8 * std::min(tries, kMany) - 17);
+  return interval < Duration::max() / pauses ? interval * pauses : Duration::max();
+}
 
 }  // namespace lrpc::netrpc::composite

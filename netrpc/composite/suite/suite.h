@@ -28,6 +28,10 @@ inline constexpr ProcedureName<std::vector<Peer>()> kGetGroup{"GetGroup"};
 /// Exported by UNIQUE: for how long, at least, it remembers a message.
 inline constexpr ProcedureName<Duration()> kRemembers{"Remembers"};
 
+/// Exported by ACK: the first number of a received message's flow that its sender might still send when it sent the
+/// message. 0: the sender does not say.
+inline constexpr ProcedureName<std::uint64_t(const Item&)> kComesFirst{"Comes_First"};
+
 /// Exported by MEMBERSHIP: whether the peer has failed, and has not been heard of since.
 inline constexpr ProcedureName<bool(const Peer&)> kHasFailed{"Has_Failed"};
 
@@ -76,6 +80,10 @@ class Numbers {
   /// A message with a number has come from below.
   [[nodiscard]] bool came(const Item& item) const noexcept {
     return item.direction == Direction::up && number(item) != 0;
+  }
+  /// A message with a number leaves, or is sent again.
+  [[nodiscard]] bool leaves(const Item& item) const noexcept {
+    return item.direction == Direction::down && number(item) != 0;
   }
 
  private:

@@ -83,6 +83,11 @@ class Unacknowledged {
     Kept* const known = kept_.resolve(sent);
     return known != nullptr ? ItemRef(known->item.get()) : ItemRef();
   }
+  /// The first number of the flow that may still be sent. 0: not known.
+  [[nodiscard]] std::uint64_t first(const Flow& flow) noexcept {
+    const Flight* const flight = flights_.find(flow);
+    return flight != nullptr ? flight->first() : 0;
+  }
   /// Retransmits the message. False: its tries or its time are used up, or there is no memory; it is forgotten.
   [[nodiscard]] bool timed_out(const Sent& sent) noexcept {
     Kept* const kept = kept_.resolve(sent);
@@ -110,13 +115,6 @@ class Unacknowledged {
     Events::TimerId timer = 0;
     Time until = Time::max();  ///< No retransmission after that.
   };
-  /// The time from a message's first transmission until it is given up, if this host does not stand still: the pauses
-  /// are 1, 2, 4, 8, 8, ... intervals.
-  [[nodiscard]] static Duration regular_time(Duration interval, std::uint64_t tries) noexcept {
-    constexpr std::uint64_t kMany = 1U << 31;
-    const auto pauses = static_cast<Duration::rep>(tries < 3 ? (1U << tries) - 1 : 8 * std::min(tries, kMany) - 17);
-    return interval < Duration::max() / pauses ? interval * pauses : Duration::max();
-  }
   /// Where the message may take a place. Null: the places that it may take are full.
   [[nodiscard]] HostShares* room(const ItemRef& item, const Flight& flight, const Sent& sent) noexcept {
     const auto of = [&](HostShares& places, std::uint64_t all) {
