@@ -23,14 +23,12 @@ inline constexpr std::size_t kAddressRoom = 32;
 inline constexpr std::size_t kLongestDatagram = 65535;
 /// The most slices of a message that is sent without being made contiguous.
 inline constexpr std::size_t kOutgoingSlices = 8;
-/// A receiver has room for so many sockets from the beginning, because a thread may have to wait without memory.
-inline constexpr std::size_t kUsualSockets = 64;
-
 struct EngineSocket {
   int fd = -1;  ///< -1: the slot is free.
   std::uint32_t generation = 0;
   SocketReader* reader = nullptr;
   bool watched = false;  ///< The reader itself reads from it.
+  bool in_epoll = false;
 };
 
 /// A datagram; or, for a watched descriptor, the notice that there may be something to read.
@@ -127,7 +125,8 @@ struct UringEngine::Core {
   std::vector<std::weak_ptr<UringReceiver>> rings;       ///< One for each thread that has ever led.
   std::vector<std::shared_ptr<UringReceiver>> prepared;  ///< For threads that have not led yet.
   bool no_more_rings = false;                            ///< Only the prepared ones.
-  /// For threads without a ring. Made with the engine, so that the engine can still receive when descriptors run out.
+  /// For threads without a ring. Made with the engine, so that the engine can still receive when descriptors or memory
+  /// run out.
   std::unique_ptr<Receiver> epoll;
   std::uint64_t identifier = 0;  ///< Of the engine, in the threads' caches of rings.
 
@@ -139,10 +138,6 @@ struct UringEngine::Core {
   [[nodiscard]] EngineSocket* find(SocketId id) noexcept {
     EngineSocket& socket = sockets[id.index];
     return socket.fd >= 0 && socket.generation == id.generation ? &socket : nullptr;
-  }
-  /// Gives each socket its place in what a receiver knows of them. Without memory, further ones wait for the next time.
-  void add_places(std::vector<std::uint32_t>& by_socket) const noexcept {
-    if (by_socket.size() < sockets.size()) attempt([&] { by_socket.resize(sockets.size(), 0); });
   }
   /// Copies a datagram out of a receive area into a message of its own. `control`: of the datagram, from recvmsg(2).
   void arrived(SocketId id, std::span<const std::byte> data, std::span<const std::byte> from,

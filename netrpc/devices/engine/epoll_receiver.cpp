@@ -14,7 +14,7 @@ namespace lrpc::netrpc {
 
 class EpollReceiver final : public Receiver {
  public:
-  explicit EpollReceiver(UringEngine& engine) : engine_(engine) { added_.reserve(kUsualSockets); }
+  explicit EpollReceiver(UringEngine& engine) : engine_(engine) {}
 
   Status open() {
     epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -60,12 +60,11 @@ class EpollReceiver final : public Receiver {
 
   void add_sockets() noexcept {
     UringEngine::Core& core = *engine_.core_;
-    core.add_places(added_);
-    for (std::uint32_t index = 0; index < added_.size(); ++index) {
-      const EngineSocket& socket = core.sockets[index];
-      if (socket.fd < 0 || added_[index] == socket.generation) continue;
+    for (std::uint32_t index = 0; index < core.sockets.size(); ++index) {
+      EngineSocket& socket = core.sockets[index];
+      if (socket.fd < 0 || socket.in_epoll) continue;
       epoll_event event{.events = EPOLLIN, .data = {.u64 = std::uint64_t{socket.generation} << 32 | index}};
-      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.fd, &event) == 0) added_[index] = socket.generation;
+      socket.in_epoll = ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket.fd, &event) == 0;
     }
   }
 
@@ -101,7 +100,6 @@ class EpollReceiver final : public Receiver {
 
   UringEngine& engine_;
   UniqueFd epoll_;
-  std::vector<std::uint32_t> added_;  ///< By socket: the generation that is in the epoll set.
   /// Costs no memory until the first datagram touches it: where there are rings, this receiver may never be used.
   const std::unique_ptr<std::byte[]> areas_ = std::make_unique_for_overwrite<std::byte[]>(kBatch * kLongestDatagram);
   std::array<std::array<std::byte, kAddressRoom>, kBatch> names_{};

@@ -26,7 +26,6 @@ Error refused(std::string_view what, int error) {
 }  // namespace
 
 Status UringReceiver::prepare() {
-  armed_.reserve(kUsualSockets);
   io_uring_params parameters{};
   // DEFER_TASKRUN: a datagram is received by the thread that waits here and at no other time; nothing interrupts it.
   // TASKRUN_FLAG: shows without a system call that something has arrived.
@@ -125,6 +124,12 @@ void UringReceiver::put_in_table(std::uint32_t index, int fd) noexcept {
   if (::io_uring_register_files_update(&ring_, index, &fd, 1) == 1) in_table_ |= std::uint64_t{1} << index;
 }
 
+/// False: there is no memory for what is armed. Then this thread waits as one without a ring.
+bool UringReceiver::has_places() noexcept {
+  const std::size_t sockets = engine_.core_->sockets.size();
+  return armed_.size() >= sockets || attempt([&] { armed_.resize(sockets, 0); });
+}
+
 void UringReceiver::arm() noexcept {
   UringEngine::Core& core = *engine_.core_;
   if (!kick_armed_) {
@@ -134,7 +139,6 @@ void UringReceiver::arm() noexcept {
       kick_armed_ = true;
     }
   }
-  core.add_places(armed_);
   for (std::uint32_t index = 0; index < armed_.size(); ++index) {
     const EngineSocket& socket = core.sockets[index];
     if (socket.fd < 0 || armed_[index] == socket.generation || direct_.is(index, socket.generation)) continue;
@@ -230,7 +234,7 @@ bool UringReceiver::has_earlier_news() noexcept {
 void UringReceiver::receive(std::optional<Time> until) {
   UringEngine::Core& core = *engine_.core_;
   if (!opened_) attempt([this] { (void)open(); });  // it was closed because a socket was removed
-  if (!opened_) return core.epoll->receive(until);
+  if (!opened_ || !has_places()) return core.epoll->receive(until);
   const bool earlier = has_earlier_news();
   const bool polls = polling_.try_now();
   if (!polls) {

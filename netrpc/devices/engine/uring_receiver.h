@@ -76,6 +76,7 @@ class UringReceiver final : public Receiver {
   void put_in_table(std::uint32_t index, int fd) noexcept;
   void name_file(io_uring_sqe& entry, std::uint32_t index, int fd) noexcept;
   [[nodiscard]] io_uring_sqe* next_entry() noexcept;
+  [[nodiscard]] bool has_places() noexcept;
   void arm() noexcept;
   [[nodiscard]] bool arm_socket(SocketId id, int fd) noexcept;
   [[nodiscard]] bool arm_watched(SocketId id, int fd) noexcept;

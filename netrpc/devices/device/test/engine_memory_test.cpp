@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <deque>
 #include <optional>
 
 #include "lrpc/netrpc/host.h"
@@ -55,6 +56,20 @@ TEST(EngineMemory, a_thread_without_any_hears_of_a_socket_that_is_new) {
     ASSERT_TRUE(hears(*engine, host, first));
     const Watcher second(*engine, host);
     EXPECT_TRUE(hears_without_memory(*engine, host, second));
+  }
+}
+
+TEST(EngineMemory, a_thread_without_any_hears_of_each_of_many_sockets) {
+  for (const EngineKind kind : {EngineKind::epoll, EngineKind::automatic}) {
+    const auto engine = UringEngine::make(kind).value();
+    const MonotonicClock clock;
+    Host host({}, clock, *engine);
+    const Shepherd inside(host.monitor());
+    std::deque<Watcher> all;
+    for (int i = 0; i < 200; ++i) {
+      all.emplace_back(*engine, host);
+      ASSERT_TRUE((i == 0 ? hears : hears_without_memory)(*engine, host, all.back())) << i;
+    }
   }
 }
 
