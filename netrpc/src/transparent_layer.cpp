@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "attempt.h"
+
 namespace lrpc::netrpc {
 
 // ---- the session ----
@@ -54,6 +56,12 @@ SessionRef TransparentPort::wrap(Session& lower) {
   return SessionRef(&session);
 }
 
+SessionRef TransparentPort::try_wrap(Session& lower) noexcept {
+  SessionRef wrapped;
+  if (!attempt([&] { wrapped = wrap(lower); })) ++layer_.counted.refused;
+  return wrapped;
+}
+
 void TransparentPort::unwrap(TransparentSession& session) noexcept {
   const SessionRef lower = std::exchange(session.lower_, {});  // dropped last: its destruction may call this layer
   if (lower->above == &session) lower->above = nullptr;
@@ -62,18 +70,23 @@ void TransparentPort::unwrap(TransparentSession& session) noexcept {
 }
 
 Errc TransparentPort::open_done(Session& lower, const ParticipantSet& participants) noexcept {
-  const SessionRef session = wrap(lower);
+  const SessionRef session = try_wrap(lower);
+  if (!session) return Errc::limit_reached;
   return layer_.pass_open_done(static_cast<TransparentSession&>(*session), participants);
 }
 
 void TransparentPort::demux(Session& lower, Message message) noexcept {
-  const SessionRef session = wrap(lower);
-  layer_.pass_demux(static_cast<TransparentSession&>(*session), std::move(message));
+  const SessionRef session = try_wrap(lower);
+  if (session) layer_.pass_demux(static_cast<TransparentSession&>(*session), std::move(message));
 }
 
 void TransparentPort::call_demux(Session& lower, Message request) noexcept {
   const bool kept = wraps(lower);  // from an earlier request, perhaps with other participants
-  const SessionRef session = wrap(lower);
+  const SessionRef session = try_wrap(lower);
+  if (!session) {
+    control::Request refuse = control::Refuse{Errc::limit_reached};
+    return (void)lower.control(refuse);
+  }
   auto& wrapped = static_cast<TransparentSession&>(*session);
   if (kept) wrapped.own_participants() = lower.participants();
   layer_.pass_call_demux(wrapped, std::move(request));

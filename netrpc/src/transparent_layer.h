@@ -52,6 +52,8 @@ class TransparentPort final : public Protocol {
 
   /// The session that wraps `lower`: the existing one, or a new one.
   [[nodiscard]] SessionRef wrap(Session& lower);
+  /// The same. Null: there is no memory for it; that is counted.
+  [[nodiscard]] SessionRef try_wrap(Session& lower) noexcept;
   [[nodiscard]] Protocol& high() const noexcept { return high_; }
   [[nodiscard]] std::size_t sessions() const noexcept { return in_use_; }
 
@@ -126,6 +128,7 @@ class TransparentProtocol : public Protocol {
   [[nodiscard]] std::size_t sessions() const noexcept;
 
  private:
+  friend class TransparentPort;
   [[nodiscard]] TransparentPort& port_of(Protocol& high);
 
   Protocol& below_;

@@ -37,6 +37,12 @@ class FakeCalls final : public Protocol {
       if (calls_.when_cancelled) calls_.when_cancelled();
     }
     void reply(Message message) noexcept override { calls_.replies.push_back(text_of(message)); }
+    [[nodiscard]] Errc control(control::Request& request) noexcept override {
+      const auto* const refuse = std::get_if<control::Refuse>(&request);
+      if (refuse == nullptr) return Session::control(request);
+      calls_.refused = refuse->reason;
+      return Errc::ok;
+    }
 
    private:
     void answer() noexcept {
@@ -71,6 +77,7 @@ class FakeCalls final : public Protocol {
   Duration takes{};
   Errc outcome = Errc::ok;
   Errc refuses = Errc::ok;  ///< What open() ends with, if not ok.
+  Errc refused = Errc::ok;  ///< Why the last refused request was refused.
   int cancelled = 0;
   std::function<void()> when_cancelled;
   std::function<void()> before_answer;

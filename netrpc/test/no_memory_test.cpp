@@ -7,6 +7,7 @@
 #include "netrpc/protocols/datagram/reliable_datagram.h"
 #include "netrpc/protocols/fault/fault.h"
 #include "netrpc/protocols/forwarding/forwarding_select.h"
+#include "netrpc/protocols/null/null.h"
 #include "netrpc/protocols/paired/test/paired_pair.h"
 #include "netrpc/protocols/vip/test/vip_host.h"
 #include "netrpc/sim/test/counted_allocations.h"
@@ -85,6 +86,22 @@ TEST_F(NoMemory, answers_a_request_that_is_to_be_forwarded_with_busy) {
   arrive();
   wire.pass(1s, 1ms);
   EXPECT_EQ(calls.replies.size(), 3U);
+}
+
+TEST_F(NoMemory, refuses_a_request_for_which_a_layer_can_make_no_session) {
+  const auto layer = test::make_layer(null_kind(), host, calls);
+  SlowServer server(host);
+  ASSERT_TRUE(layer->open_enable(server, SimHosts::anyone()));
+  const SessionRef session(new test::FakeCalls::FakeSession(calls, *calls.enabled, calls.enabled_for));
+  EXPECT_EQ(without_memory(host, [&] { return calls.enabled->open_done(*session, calls.enabled_for); }),
+            Errc::limit_reached);
+  without_memory(host, [&] { calls.enabled->demux(*session, message("lost")); });
+  without_memory(host, [&] { calls.enabled->call_demux(*session, message("refused")); });
+  EXPECT_EQ(calls.refused, Errc::limit_reached);
+  EXPECT_EQ(test::asked<control::Statistics>(*layer).refused, 3U);
+  calls.enabled->call_demux(*session, message("served"));
+  EXPECT_EQ(server.executed, std::vector<std::string>{"served"});
+  EXPECT_EQ(calls.replies, std::vector<std::string>{"served"});
 }
 
 TEST_F(NoMemory, loses_a_message_that_fault_is_to_hold) {

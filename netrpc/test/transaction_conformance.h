@@ -37,11 +37,17 @@ class ConformanceServer final : public Protocol {
     std::size_t answer_size = 0;
     bool echo = true;
     bool slow = false;
+    bool refuses = false;
   };
   ConformanceServer(Host& host, Record& record) : Protocol(host, "server"), record_(record) {}
   void call_demux(Session& lower, Message request) noexcept override {
     ++record_.executions[text_of(request)];
     ++record_.executed;
+    if (record_.refuses) {
+      control::Request refuse = control::Refuse{Errc::limit_reached};
+      EXPECT_EQ(lower.control(refuse), Errc::ok);
+      return;
+    }
     if (record_.slow) return pending_.emplace_back(&lower), void();
     if (record_.echo) return lower.reply(std::move(request));
     const std::string answer = pattern(record_.answer_size);

@@ -72,6 +72,15 @@ TEST_P(TransactionConformanceTest, a_command_that_nobody_serves_is_bad_procedure
   EXPECT_EQ(record.executed, 0);
 }
 
+TEST_P(TransactionConformanceTest, a_refused_request_ends_with_an_error_and_the_next_call_is_not_disturbed) {
+  std::string reply;
+  record.refuses = true;
+  EXPECT_NE(call("refused", reply), Errc::ok);
+  record.refuses = false;
+  EXPECT_EQ(call("next", reply), Errc::ok);
+  EXPECT_EQ(record.executions, (std::map<std::string, int>{{"next", 1}, {"refused", 1}}));
+}
+
 TEST_P(TransactionConformanceTest, a_timeout_ends_the_call_when_it_said_and_the_next_call_is_not_disturbed) {
   std::string reply;
   ASSERT_EQ(call("warm", reply), Errc::ok);

@@ -220,6 +220,7 @@ class ServerChannel final : public Session {
   void send_reply() noexcept;
   void keep_reply(const Message& reply) noexcept;
   void let_go_of_reply() noexcept;
+  void refuse(Errc reason) noexcept;
 
   ChannelPeer* peer_;
   std::shared_ptr<std::size_t> abandoned_;  ///< Set when it vanishes while executing: counts such channels.

@@ -121,7 +121,15 @@ void ServerChannel::send(std::uint16_t flag, Errc error) noexcept {
   (void)peer_->lower->push(std::move(message));  // if it cannot be sent it is lost, as on the way
 }
 
+void ServerChannel::refuse(Errc reason) noexcept {
+  if (peer_ == nullptr || state_ != State::executing) return;
+  channels().list(*this);
+  state_ = State::forgotten;
+  send(flags::kFail, reason);
+}
+
 Errc ServerChannel::control(control::Request& request) noexcept {
+  if (const auto* const why = std::get_if<control::Refuse>(&request)) return refuse(why->reason), Errc::ok;
   if (peer_ != nullptr) {
     peer_->look_at_sizes(channels().options_);
     if (auto* const maximum = std::get_if<control::MaximumMessage>(&request)) {

@@ -184,9 +184,7 @@ void Server::execute(ServerChannel& channel, Message&& request) noexcept {
   Protocol* const high = mrpc_.server_of(channel.command);
   if (high == nullptr) [[unlikely]] {
     ++mrpc_.counters().no_session;
-    channel.error = Errc::bad_procedure;
-    channel.state = ServerChannel::State::replied;
-    return send_reply(channel, 1, false);
+    return refuse(channel, Errc::bad_procedure);
   }
   Session* session = channel.session.get();
   if (session == nullptr || &session->high() != high || session->references() > 1) [[unlikely]] {
@@ -202,6 +200,12 @@ void Server::execute(ServerChannel& channel, Message&& request) noexcept {
   ++mrpc_.counters().received;
   const SessionRef keep(session);  // whatever happens to the channel meanwhile
   high->call_demux(*session, std::move(request));
+}
+
+void Server::refuse(ServerChannel& channel, Errc reason) noexcept {
+  channel.error = reason;
+  channel.state = ServerChannel::State::replied;
+  send_reply(channel, 1, false);
 }
 
 void Server::reply(ServerChannel& channel, Message&& message) noexcept {
@@ -297,6 +301,13 @@ void Server::on_reply_ack(const Header& header) noexcept {
 void ServerSession::reply(Message message) noexcept {
   if (channel_ == nullptr || channel_->state != ServerChannel::State::executing) return;  // given up, or answered
   server_.reply(*channel_, std::move(message));
+}
+
+Errc ServerSession::control(control::Request& request) noexcept {
+  const auto* const why = std::get_if<control::Refuse>(&request);
+  if (why == nullptr) return Session::control(request);
+  if (channel_ != nullptr && channel_->state == ServerChannel::State::executing) server_.refuse(*channel_, why->reason);
+  return Errc::ok;
 }
 
 void ServerSession::detach(bool at_work) noexcept {

@@ -48,6 +48,7 @@ class ServerSession final : public Session {
                 ServerChannel& channel) noexcept
       : Session(mrpc, high, participants), server_(server), channel_(&channel) {}
   void reply(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
   void set_command(std::uint16_t command) noexcept { mutable_participants().local.command = command; }
   /// The channel stops using it. `at_work`: the request is given up while the server works on it; its answer is
   /// dropped.
@@ -96,6 +97,8 @@ class Server {
   void on_request(Session& lower, const Header& header, Message&& message) noexcept;
   void on_reply_ack(const Header& header) noexcept;
   void reply(ServerChannel& channel, Message&& message) noexcept;
+  /// Answers a request with an error.
+  void refuse(ServerChannel& channel, Errc reason) noexcept;
   /// Drops the bytes of a channel after a packet life without a packet, and the record itself once no packet of its
   /// last call can arrive any more. `tick`: a quarter of a packet life has passed.
   void sweep(bool tick) noexcept;

@@ -180,6 +180,7 @@ class ServerEnd final : public End {
   }
   ~ServerEnd() override { --of_host_->sessions; }
   void reply(Message message) noexcept override;
+  [[nodiscard]] Errc control(control::Request& request) noexcept override;
   void pop(const Header& header, Message&& message) noexcept;
   [[nodiscard]] std::uint64_t conversation() const noexcept { return conversation_; }
   /// The protocol drops this end: it sends nothing any more, and nothing arrives for it.

@@ -66,6 +66,12 @@ void ServerEnd::reply(Message message) noexcept {
   if (transmit() == Errc::message_too_long) lost();
 }
 
+Errc ServerEnd::control(control::Request& request) noexcept {
+  if (!std::holds_alternative<control::Refuse>(request)) return End::control(request);
+  if (std::exchange(executing_, false)) lost();
+  return Errc::ok;
+}
+
 void ServerEnd::broken() noexcept {
   sending_.stop();
   let_go_of_reply();

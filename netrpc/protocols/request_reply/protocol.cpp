@@ -37,6 +37,11 @@ void ServerEnd::reply(Message message) noexcept {
 }
 
 Errc ServerEnd::control(control::Request& request) noexcept {
+  if (const auto* const refuse = std::get_if<control::Refuse>(&request)) {
+    if (!std::exchange(answered_, true))
+      static_cast<RequestReplyProtocol&>(protocol()).no_reply(*lower_, xid_, refuse->reason);
+    return Errc::ok;
+  }
   return less_header(lower_->control(request), request, Header::kSize);
 }
 

@@ -80,6 +80,10 @@ void SelectServerSession::finish(SelectHeader::Status status, Message&& message)
 }
 
 Errc SelectServerSession::control(control::Request& request) noexcept {
+  if (const auto* const refuse = std::get_if<control::Refuse>(&request)) {
+    finish(select_status(refuse->reason), {});
+    return Errc::ok;
+  }
   return less_header(lower_->control(request), request, SelectHeader::kSize);
 }
 

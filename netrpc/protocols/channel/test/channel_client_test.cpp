@@ -51,6 +51,21 @@ TEST(ChannelTest, a_second_call_on_a_busy_channel_is_refused) {
   EXPECT_EQ(pair.server->executed.size(), 1U);
 }
 
+TEST(ChannelTest, a_refused_request_fails_its_call_at_once) {
+  ChannelPair pair;
+  pair.expect_ok("warm");
+  pair.server->at_once = false;
+  TestCall call;
+  pair.call(call, "refused");
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.server->refuse_next(), Errc::ok);
+  pair.wire.deliver_all();
+  EXPECT_EQ(call.outcome, Errc::call_failed);
+  EXPECT_EQ(call.completions, 1);
+  pair.server->at_once = true;
+  pair.expect_ok("next");
+}
+
 TEST(ChannelTest, a_lost_request_is_sent_again) {
   ChannelPair pair;
   pair.expect_ok("warm");

@@ -200,6 +200,13 @@ class SlowServer final : public Protocol {
     pending.pop_front();
     session->reply(std::move(request));
   }
+  [[nodiscard]] Errc refuse_next() {
+    const Shepherd inside(host().monitor());
+    const SessionRef session = std::move(pending.front().first);
+    pending.pop_front();
+    control::Request refuse = control::Refuse{Errc::limit_reached};
+    return session->control(refuse);
+  }
   bool at_once = true;
   Errc accept = Errc::ok;
   std::vector<std::string> executed;

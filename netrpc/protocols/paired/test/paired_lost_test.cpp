@@ -39,6 +39,17 @@ TEST(PairedLostTest, a_reply_that_the_link_no_longer_carries_loses_its_call) {
   EXPECT_EQ(pair.executions("x"), 1U);
 }
 
+TEST(PairedLostTest, a_refused_request_loses_its_call) {
+  ShrinkingPair pair;
+  TestCall call;
+  pair.call(call, "x");
+  pair.arrives();
+  EXPECT_EQ(pair.server->refuse_next(), Errc::ok);
+  pair.expect_next("server: LOST");
+  EXPECT_EQ(call.outcome, Errc::call_lost);
+  pair.expect_that_the_next_call_is_answered();
+}
+
 TEST(PairedLostTest, a_client_that_has_not_heard_that_its_reply_is_lost_is_told_again) {
   for (const bool acknowledged : {false, true}) {
     ShrinkingPair pair;

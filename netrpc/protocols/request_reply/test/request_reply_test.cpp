@@ -262,6 +262,19 @@ TEST(RequestReplyTest, a_request_without_room_is_sent_again_but_over_a_connectio
   EXPECT_EQ(pair.statistics(1).refused, 2U);
 }
 
+TEST(RequestReplyTest, a_refused_request_is_lost) {
+  Pair pair;
+  pair.server->at_once = false;
+  const SessionRef session = pair.open();
+  TestCall call;
+  pair.wire[0].end.connection = pair.wire[1].end.connection = 7;
+  pair.call(session, call, "refused");
+  pair.wire.deliver_all();
+  EXPECT_EQ(pair.server->refuse_next(), Errc::ok);
+  pair.wire.deliver_all();
+  EXPECT_EQ(call.outcome, Errc::call_lost);
+}
+
 TEST(RequestReplyTest, hosts_that_have_many_served_leave_some_to_the_next) {
   Pair pair({.calls = 8, .calls_per_host = 8}, 6);
   pair.server->at_once = false;
