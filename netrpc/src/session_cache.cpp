@@ -26,6 +26,7 @@ CachedSession* SessionCache::find(const PeerKey& key) noexcept {
 bool SessionCache::add(CachedSession& session, Origin origin) {
   const SessionRef keep(&session);
   if (host_.short_of_memory() || !make_room(origin)) return false;
+  if (!sweep_.waiting()) host_.events().schedule(sweep_, idle_ / 2);
   session.slot_ = order_.size();
   order_.push_back(&session);
   try {
@@ -34,7 +35,6 @@ bool SessionCache::add(CachedSession& session, Origin origin) {
     order_.pop_back();
     throw;
   }
-  if (!sweep_.waiting()) host_.events().schedule(sweep_, idle_ / 2);
   return true;
 }
 

@@ -2,7 +2,9 @@
 // not meant: they come from their pool.)
 #include <gtest/gtest.h>
 
-#include "netrpc/protocols/auth/peer.h"
+#include <deque>
+
+#include "netrpc/protocols/auth/protocol.h"
 #include "netrpc/protocols/channel/test/channel_pair.h"
 #include "netrpc/protocols/datagram/reliable_datagram.h"
 #include "netrpc/protocols/fault/fault.h"
@@ -150,6 +152,74 @@ TEST(NoMemoryForNumbers, of_closed_channels_ends_no_program) {
   without_memory(pair.wire[0].host, [&] { pair.session = {}; });
   pair.session = pair.open();
   pair.expect_ok("next");
+}
+
+/// The first request of a client is lost, and so is the first one on its second channel.
+TEST(NoMemoryForRequests, of_new_clients_and_channels_lets_them_come_again) {
+  ChannelPair pair;
+  const SessionRef second = pair.open();
+  const auto arrive_without_memory = [&pair] {
+    ASSERT_EQ(pair.wire.packets.front().flags(), channel_flags::kRequest);
+    const std::string& bytes = pair.wire.packets.front().bytes;
+    without_memory(pair.wire[1].host, [&] { pair.wire[1].end.arrive(PacketWire::address(0), bytes); });
+  };
+  TestCall first;
+  pair.call(first, "first");
+  for (int packets = 0; packets < 2; ++packets) pair.wire.deliver_next();  // the query, the answer
+  arrive_without_memory();
+  EXPECT_EQ(pair.server->executed.size(), 0U);
+  pair.wire.deliver_all();
+  EXPECT_EQ(first.outcome, Errc::ok);
+  TestCall next;
+  pair.call(*second, next, "next");
+  arrive_without_memory();
+  EXPECT_EQ(pair.server->executed.size(), 1U);
+  pair.wire.deliver_all();
+  EXPECT_EQ(next.outcome, Errc::ok);
+  EXPECT_EQ(pair.server->executed.size(), 2U);
+}
+
+TEST(NoMemoryForHandshakes, with_new_peers_and_for_new_sessions_loses_what_has_arrived) {
+  PacketWire wire;
+  const std::string keys = "* " + auth::generate_key();
+  std::deque<SinkProtocol> sinks;
+  std::deque<auth::AuthProtocol> ends;
+  for (std::size_t i = 0; i < 2; ++i) {
+    auth::AuthOptions options;
+    options.settings.ciphers = static_cast<auth::Ciphers>(auth::Cipher::chacha20_poly1305);
+    sinks.emplace_back(wire[i].host);
+    ends.emplace_back(wire[i].host, "auth", wire[i].end, options, *auth::KeyRing::parse(keys, "keys"));
+    const Shepherd inside(wire[i].host.monitor());
+    ASSERT_TRUE(ends[i].enable_below());
+    ASSERT_TRUE(ends[i].open_enable(sinks[i], SimHosts::anyone()));
+    ASSERT_TRUE(ends[i].open_enable(sinks[i], SimHosts::anyone(protocol_numbers::kFirstOfTests + 1)));
+  }
+  const auto push = [&](ProtocolNumber number, std::string_view text) {
+    const Shepherd inside(wire[0].host.monitor());
+    ParticipantSet to = SimHosts::anyone(number);
+    to.remote.host = PacketWire::address(1);
+    const SessionRef session = *ends[0].open(sinks[0], to);
+    EXPECT_EQ(session->push(Message::copy_of(wire[0].host.pool(), std::as_bytes(std::span(text)))), Errc::ok);
+  };
+  const auto arrive_without_memory = [&] {
+    const std::string bytes = wire.take().bytes;
+    without_memory(wire[1].host, [&] { wire[1].end.arrive(PacketWire::address(0), bytes); });
+    EXPECT_TRUE(wire.packets.empty());
+  };
+  ParticipantSet from = SimHosts::anyone();
+  from.remote.host = PacketWire::address(0);
+  ASSERT_TRUE(wire[1].end.open(ends[1], from));  // the wire's own session
+  push(protocol_numbers::kFirstOfTests, "first");
+  arrive_without_memory();
+  wire.pass(100ms);
+  wire.deliver_all();
+  EXPECT_EQ(sinks[1].received, std::vector<std::string>{"first"});
+  push(protocol_numbers::kFirstOfTests + 1, "lost");
+  arrive_without_memory();
+  push(protocol_numbers::kFirstOfTests + 1, "second");
+  wire.deliver_all();
+  EXPECT_EQ(sinks[1].received, (std::vector<std::string>{"first", "second"}));
+  for (SinkProtocol& sink : sinks) sink.sessions.clear();
 }
 
 TEST(NoMemoryForLives, of_a_host_that_has_rebooted_fails_its_calls_and_executes_no_late_packet) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
@@ -150,7 +151,12 @@ Peer* AuthProtocol::peer_of(HostAddress remote, const Key& key) {
   return peers_.bind(key_of(remote), std::move(made)).get();
 }
 
+/// A packet for which there is no memory is lost.
 void AuthProtocol::demux(Session& lower, Message message) noexcept {
+  if (!attempt([&] { input(lower, std::move(message)); })) ++counted.refused;
+}
+
+void AuthProtocol::input(Session& lower, Message message) {
   Message::Header<kLeast> head;
   message.pop(head);
   const std::optional<Prefix> prefix = head ? decode_prefix(head.bytes) : std::nullopt;

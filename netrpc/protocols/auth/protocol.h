@@ -50,6 +50,7 @@ class AuthProtocol final : public Protocol {
   [[nodiscard]] HostKey key_of(HostAddress host) const noexcept { return {this->host().hash_seed(), host}; }
   /// Null: there are too many peers, or memory is short.
   [[nodiscard]] Peer* peer_of(HostAddress host, const Key& key);
+  void input(Session& lower, Message message);
   void handshake(Session& lower, const Prefix& prefix, const Key& key, std::span<const std::byte, kLeast> head,
                  const Message& rest);
   void data(Session& lower, const std::byte* head, Message message);

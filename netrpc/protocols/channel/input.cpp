@@ -1,5 +1,6 @@
 // What arrives at CHANNEL. Another host has written all of it, so it is checked here before anything is changed.
 #include "netrpc/protocols/channel/protocol.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
@@ -79,7 +80,9 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
     ++counted.refused;
     return answer(lower, header, flags::kFail, Errc::limit_reached);
   }
-  ChannelPeer& peer = *find_peer(lower);
+  ChannelPeer* known = nullptr;
+  if (!attempt([&] { known = find_peer(lower); })) return dropped(counted.refused);
+  ChannelPeer& peer = *known;
   if (ChannelPeer* const recorded = recorded_elsewhere(peer, header.boot_id)) {
     // Treat it as if it had come through the client's first session: that peer knows what was executed. Until both are
     // known to be the same host, it counts as lost.
@@ -104,13 +107,9 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   }
   const ParticipantSet participants{
       header.protocol, {.host = host().address()}, {.host = peer.host, .channel = header.channel}};
-  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
-  auto* const channel = new ServerChannel(*this, **high, participants, peer, header.sequence);
-  const SessionRef keep(channel);
-  channel->place = peer.servers.size();
-  peer.servers.push_back(channel);
-  if (recorded_.resolve({peer.boot_id, hash_seed_}) == nullptr) recorded_.bind({peer.boot_id, hash_seed_}, &peer);
-  servers_.bind(key_of(*channel, peer), keep);
+  const SessionRef keep = make_server(**high, participants, peer, header.sequence);
+  if (!keep) return dropped(counted.refused);
+  auto* const channel = static_cast<ServerChannel*>(keep.get());
   list(*channel);
   if ((*high)->open_done(*channel, participants) != Errc::ok) {
     ++counted.refused;
@@ -119,6 +118,26 @@ void ChannelProtocol::accept(Session& lower, const ChannelHeader& header, Messag
   }
   ++counted.received;
   if (channel->peer_ != nullptr) channel->pop(header, std::move(message));
+}
+
+/// Null: there is no memory.
+SessionRef ChannelProtocol::make_server(Protocol& high, const ParticipantSet& participants, ChannelPeer& peer,
+                                        std::uint32_t sequence) noexcept {
+  SessionRef made;
+  const std::size_t place = peer.servers.size();
+  const bool kept = attempt([&] {
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): attempt() handles it
+    auto* const channel = new ServerChannel(*this, high, participants, peer, sequence);
+    made = SessionRef(channel);
+    channel->place = place;
+    peer.servers.push_back(channel);
+    servers_.bind(key_of(*channel, peer), made);
+    if (recorded_.resolve({peer.boot_id, hash_seed_}) == nullptr) recorded_.bind({peer.boot_id, hash_seed_}, &peer);
+  });
+  if (kept) return made;
+  peer.servers.resize(place);
+  if (made) servers_.unbind(key_of(*made, peer));
+  return {};
 }
 
 /// Sends a packet without data back to the sender of `request`.

@@ -184,9 +184,8 @@ void ChannelProtocol::open_disable(Protocol& high, const ParticipantSet& partici
 
 ChannelPeer* ChannelProtocol::find_peer(Session& lower) {
   if (auto* const known = peers_.resolve(&lower)) return known->get();
-  auto& bound = peers_.bind(&lower, std::make_unique<ChannelPeer>(SessionRef(&lower), options_));
   if (!sweep_.waiting()) host().events().schedule(sweep_, sweep_period_);
-  return bound.get();
+  return peers_.bind(&lower, std::make_unique<ChannelPeer>(SessionRef(&lower), options_)).get();
 }
 
 /// A layer below that hands out sessions of other protocols (VIPaddr) may now use another one. But a server accepts one

@@ -265,6 +265,8 @@ class ChannelProtocol final : public Protocol {
   [[nodiscard]] bool pick_number(ChannelPeer& peer, ProtocolNumber protocol, std::uint16_t& number);
   void input_request(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
   void accept(Session& lower, const ChannelHeader& header, Message&& message) noexcept;
+  [[nodiscard]] SessionRef make_server(Protocol& high, const ParticipantSet& participants, ChannelPeer& peer,
+                                       std::uint32_t sequence) noexcept;
   void answer(Session& lower, const ChannelHeader& request, std::uint16_t flags, Errc error) noexcept;
   /// A packet says that `peer` is in the life `boot_id`. False: this is not believed. Either that life has ended, or
   /// too many lives have, or another life is known, and the peer is asked first.
