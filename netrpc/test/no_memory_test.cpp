@@ -9,7 +9,10 @@
 #include "netrpc/protocols/datagram/reliable_datagram.h"
 #include "netrpc/protocols/fault/fault.h"
 #include "netrpc/protocols/forwarding/forwarding_select.h"
+#include "netrpc/protocols/fragment/fragment.h"
+#include "netrpc/protocols/mrpc/mrpc.h"
 #include "netrpc/protocols/null/null.h"
+#include "netrpc/protocols/paired/paired.h"
 #include "netrpc/protocols/paired/test/paired_pair.h"
 #include "netrpc/protocols/vip/test/vip_host.h"
 #include "netrpc/sim/test/counted_allocations.h"
@@ -67,6 +70,21 @@ TEST_F(NoMemory, for_channels_refuses_the_answer_to_a_reliable_datagram_with_lim
   const auto push = [&] { return sink.sessions.front()->push(message("x")); };
   EXPECT_EQ(without_memory(host, push), Errc::limit_reached);
   EXPECT_EQ(push(), Errc::ok);
+  sink.sessions.clear();
+}
+
+TEST_F(NoMemory, tells_the_sender_of_a_datagram_that_there_is_no_room_for_its_session) {
+  const auto datagrams = make_reliable_datagram(host, "datagrams", calls);
+  ASSERT_TRUE(datagrams->open_enable(sink, SimHosts::anyone()));
+  calls.enabled_for.remote.host = PacketWire::address(1);
+  const SessionRef session(new test::FakeCalls::FakeSession(calls, *calls.enabled, calls.enabled_for));
+  const auto arrive = [&] { calls.enabled->call_demux(*session, message(std::string_view("\0\0\0\xf0hello", 9))); };
+  without_memory(host, arrive);
+  arrive();
+  ASSERT_EQ(calls.replies.size(), 2U);
+  EXPECT_EQ(calls.replies.front().size(), 2U) << "the mark of limit_reached";
+  EXPECT_EQ(calls.replies.back(), "");
+  EXPECT_EQ(sink.received, std::vector<std::string>{"hello"});
   sink.sessions.clear();
 }
 
@@ -177,6 +195,61 @@ TEST(NoMemoryForRequests, of_new_clients_and_channels_lets_them_come_again) {
   pair.wire.deliver_all();
   EXPECT_EQ(next.outcome, Errc::ok);
   EXPECT_EQ(pair.server->executed.size(), 2U);
+}
+
+TEST(NoMemoryForRequests, of_new_hosts_lets_them_come_again_to_other_protocols) {
+  for (const ProtocolKind& kind : {mrpc::mrpc_kind(), paired_kind()}) {
+    SCOPED_TRACE(kind.name);
+    PacketWire wire;
+    const auto client = test::make_layer(kind, wire[0].host, wire[0].end);
+    const auto serving = test::make_layer(kind, wire[1].host, wire[1].end);
+    SinkProtocol user(wire[0].host);
+    SlowServer server(wire[1].host);
+    ParticipantSet to = SimHosts::anyone();
+    to.local.command = to.remote.command = 7;
+    ASSERT_TRUE(serving->open_enable(server, to));
+    to.remote.host = PacketWire::address(1);
+    SessionRef session = *client->open(user, to);
+    TestCall call;
+    {
+      const Shepherd inside(wire[0].host.monitor());
+      session->call(Message::copy_of(wire[0].host.pool(), std::as_bytes(std::span("x", 1))), call, kNoLimit);
+    }
+    for (int packets = 0; packets < 2; ++packets) wire.deliver_next();  // the client asks for the server's life
+    const std::string request = wire.packets.front().bytes;
+    without_memory(wire[1].host, [&] { wire[1].end.arrive(PacketWire::address(0), request); });
+    EXPECT_EQ(server.executed.size(), 0U);
+    wire.deliver_all();
+    EXPECT_EQ(call.outcome, Errc::ok);
+    EXPECT_EQ(server.executed.size(), 1U);
+    session = {};
+  }
+}
+
+TEST(NoMemoryForMessages, of_new_hosts_loses_what_has_arrived) {
+  PacketWire wire;
+  const auto from = test::make_layer(fragment_kind(), wire[0].host, wire[0].end);
+  const auto to = test::make_layer(fragment_kind(), wire[1].host, wire[1].end);
+  SinkProtocol user(wire[0].host);
+  SinkProtocol sink(wire[1].host);
+  ParticipantSet participants = SimHosts::anyone();
+  ASSERT_TRUE(to->open_enable(sink, participants));
+  participants.remote.host = PacketWire::address(0);
+  ASSERT_TRUE(wire[1].end.open(*to, participants));  // the wire's own session
+  participants.remote.host = PacketWire::address(1);
+  SessionRef session = *from->open(user, participants);
+  const auto push = [&](std::string_view text) {
+    const Shepherd inside(wire[0].host.monitor());
+    EXPECT_EQ(session->push(Message::copy_of(wire[0].host.pool(), std::as_bytes(std::span(text)))), Errc::ok);
+  };
+  push("lost");
+  const std::string packet = wire.take().bytes;
+  without_memory(wire[1].host, [&] { wire[1].end.arrive(PacketWire::address(0), packet); });
+  push("received");
+  wire.deliver_all();
+  EXPECT_EQ(sink.received, std::vector<std::string>{"received"});
+  sink.sessions.clear();
+  session = {};
 }
 
 TEST(NoMemoryForHandshakes, with_new_peers_and_for_new_sessions_loses_what_has_arrived) {

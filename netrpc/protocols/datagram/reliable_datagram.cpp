@@ -5,6 +5,7 @@
 #include "lrpc/netrpc/session_cache.h"
 #include "lrpc/netrpc/wire.h"
 #include "netrpc/protocols/select/channel_pools.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 #include "netrpc/src/spares.h"
@@ -90,7 +91,7 @@ class ReliableDatagram final : public Protocol {
   }
   /// Errors: bad_procedure (nobody takes the message), limit_reached; then it is unchanged.
   [[nodiscard]] Errc deliver(Session& lower, Message& message) noexcept;
-  void keep_sweeping() noexcept {
+  void keep_sweeping() {
     if (!sweep_.waiting()) host().events().schedule(sweep_, options_.idle);
   }
   void sweep() noexcept;
@@ -194,10 +195,13 @@ Errc ReliableDatagram::deliver(Session& lower, Message& message) noexcept {
     if (high == nullptr) return dropped(counted.no_session, Errc::bad_procedure);
     if (sessions_.size() >= options_.sessions) return dropped(counted.refused, Errc::limit_reached);
     const ParticipantSet participants = between(whole.protocol, whole.host);
-    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
-    session = SessionRef(new DatagramSession(*this, **high, participants));
-    sessions_.bind(whole, session);
-    keep_sweeping();
+    const bool kept = attempt([&] {
+      keep_sweeping();
+      // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): attempt() handles it
+      session = SessionRef(new DatagramSession(*this, **high, participants));
+      sessions_.bind(whole, session);
+    });
+    if (!kept) return dropped(counted.refused, Errc::limit_reached);
     if (const Errc answer = (*high)->open_done(*session, participants); answer != Errc::ok) {
       sessions_.unbind(whole);
       return dropped(counted.refused, answer);

@@ -6,6 +6,7 @@
 
 #include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/protocols/fragment/protocol.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 #include "netrpc/src/header_room.h"
 
@@ -91,7 +92,8 @@ FragmentSession* FragmentProtocol::session_of(Session& lower, const Header& head
   participants.local.host = header.svr_host;
   participants.remote.host = peer;
   if (header.svr_host != local_host(lower)) return dropped(counted.refused, nullptr);
-  auto made = make_session(**high, participants, key, SessionRef(&lower), true, header.clnt_host);
+  const auto made = or_limit_reached(
+      [&] { return make_session(**high, participants, key, SessionRef(&lower), true, header.clnt_host); });
   if (!made) return dropped(counted.refused, nullptr);
   FragmentSession* const session = *made;
   if ((*high)->open_done(*session, participants) == Errc::ok) return session;

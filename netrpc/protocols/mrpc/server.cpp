@@ -6,6 +6,7 @@
 
 #include "lrpc/detail/shim/most_of_one.h"
 #include "netrpc/protocols/mrpc/protocol.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc::mrpc {
@@ -39,7 +40,8 @@ void Server::on_request(Session& lower, const Header& header, Message&& message)
   auto& slot = client->channels[header.channel];
   if (slot == nullptr) [[unlikely]] {
     if (mrpc_.host().short_of_memory()) return dropped(mrpc_.counters().refused);
-    slot = std::make_unique<ServerChannel>(*client, header.channel);
+    if (!attempt([&] { slot = std::make_unique<ServerChannel>(*client, header.channel); }))
+      return dropped(mrpc_.counters().refused);
   }
   ServerChannel& channel = *slot;
   if (channel.state != ServerChannel::State::unused && ahead(header.sequence, channel.sequence) <= 0) [[unlikely]] {
@@ -68,11 +70,14 @@ Client* Server::client_of(Session& lower, const Header& header) noexcept {
   if (slot == nullptr) [[unlikely]] {
     if (clients_.size() >= mrpc_.settings().clients || mrpc_.host().short_of_memory())
       return dropped(mrpc_.counters().refused, nullptr);
-    slot = &clients_.bind(key, std::make_unique<Client>());
+    const bool made_one = attempt([&] {
+      mrpc_.start_sweeping();
+      slot = &clients_.bind(key, std::make_unique<Client>());
+    });
+    if (!made_one) return dropped(mrpc_.counters().refused, nullptr);
     (*slot)->host = header.client;
     (*slot)->boot_id = header.boot_id;
     (*slot)->last_active = sweeps_;
-    mrpc_.start_sweeping();
     Client* const made = slot->get();
     mrpc_.host().peers().heard(header.client, header.boot_id);
     slot = clients_.resolve(key);
@@ -192,9 +197,11 @@ void Server::execute(ServerChannel& channel, Message&& request) noexcept {
     const ParticipantSet participants{protocol_numbers::kMonolithic,
                                       {.host = mrpc_.host().address(), .ethernet = {}},
                                       {.host = channel.client.host, .ethernet = {}, .channel = channel.number}};
-    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
-    session = new ServerSession(mrpc_, *this, *high, participants, channel);
-    channel.session = SessionRef(session);
+    channel.session = {};
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): attempt() handles it
+    attempt([&] { channel.session = SessionRef(new ServerSession(mrpc_, *this, *high, participants, channel)); });
+    session = channel.session.get();
+    if (session == nullptr) return refuse(channel, Errc::limit_reached);
   }
   static_cast<ServerSession*>(session)->set_command(channel.command);
   ++mrpc_.counters().received;

@@ -134,23 +134,26 @@ ServerEnd* PairedProtocol::accept(Session& lower, const Header& header) noexcept
   participants.remote = lower.participants().remote;
   participants.remote.host = peer_host(lower, lower.participants());
   participants.remote.channel = header.channel;
-  auto of_host = high == nullptr || host().short_of_memory() || servers_.size() >= options_.sessions
-                     ? nullptr
-                     : of(participants.remote.host);
+  std::shared_ptr<OfHost> of_host;
+  if (high != nullptr && !host().short_of_memory() && servers_.size() < options_.sessions)
+    attempt([&] { of_host = of(participants.remote.host); });
   if (of_host == nullptr || of_host->sessions >= options_.sessions_per_host ||
       !shim::one_may_take(1, of_host->sessions, servers_.size(), options_.sessions)) {
     ++(high == nullptr ? counted.no_session : counted.refused);
     return nullptr;
   }
-  SessionRef way(&lower);
-  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the daemon's new has a reserve (docs/OWNERSHIP.md)
-  auto* const end = new ServerEnd(*this, **high, participants, std::move(way), std::move(of_host), header.conversation);
-  const ChannelKey key = end->key();
-  servers_.bind(key, SessionRef(end));
-  keep_sweeping();
+  ServerEnd* end = nullptr;
+  const bool kept = attempt([&] {
+    keep_sweeping();
+    const SessionRef made(
+        // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): attempt() handles it
+        end = new ServerEnd(*this, **high, participants, SessionRef(&lower), std::move(of_host), header.conversation));
+    servers_.bind(end->key(), made);
+  });
+  if (!kept) return dropped(counted.refused, nullptr);
   if ((*high)->open_done(*end, participants) == Errc::ok) return end;
   ++counted.refused;
-  drop(key, *end);
+  drop(end->key(), *end);
   return nullptr;
 }
 

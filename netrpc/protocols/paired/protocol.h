@@ -276,7 +276,7 @@ class PairedProtocol final : public Protocol {
     if (some_wait(of_host) && !room_.waiting()) host().events().schedule(room_, Duration(0));
   }
   void deliver_waiting() noexcept;
-  void keep_sweeping() noexcept {
+  void keep_sweeping() {
     if (!sweep_.waiting()) host().events().schedule(sweep_, options_.no_activity);
   }
   void sweep(bool at_once) noexcept;
