@@ -13,18 +13,16 @@ class Flight {
  public:
   [[nodiscard]] bool busy() const noexcept { return lowest_ != next_; }
   /// Whether `number` may be sent, where at most `window` numbers lie between the first under way and the last.
+  /// Messages may leave in another order than that of their numbers.
   [[nodiscard]] bool room(std::uint64_t number, std::uint64_t window) const noexcept {
-    return !busy() || number - lowest_ < window;
+    return !busy() || std::max(next_, number + 1) - std::min(lowest_, number) <= window;
   }
   void sent(std::uint64_t number) noexcept {
-    if (!busy()) {
-      first_ = next_;
-      lowest_ = number;
-    }
+    first_ = std::min(busy() ? first_ : next_, number);
+    lowest_ = busy() ? std::min(lowest_, number) : number;
     next_ = std::max(next_, number + 1);
   }
-  /// No number before this one is sent any more. It may be lower than all that are under way: messages may leave in
-  /// another order than that of their numbers.
+  /// As far as is known, no number before this one is sent any more. It may be lower than all that are under way.
   [[nodiscard]] std::uint64_t first() const noexcept { return busy() ? first_ : next_; }
   /// To be called when some are no longer under way. Asks is_under_way(number) for each from the lowest, until one is.
   template <class IsUnderWay>

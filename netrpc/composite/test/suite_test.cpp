@@ -121,6 +121,35 @@ TEST(CompositeSuite, ack_refuses_more_than_it_can_keep) {
   EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"a", "b", "d"}));
 }
 
+/// As the threads of handlers may let messages leave.
+TEST(CompositeSuite, ack_keeps_what_leaves_after_messages_with_higher_numbers) {
+  SendBit bit;
+  ItemRef held;
+  const auto holds_the_first = [&](MicroParts& parts) {
+    bit = parts.send_bit();
+    parts.handle(kMessageInsertedIntoBag, [&, parts](const ItemRef& item) mutable {
+      if (!item->has_entered() || item->direction == Direction::up || held) return parts.bag().set_send_bit(bit, item);
+      held = item;
+    });
+  };
+  Two two([&](std::size_t host) {
+    std::vector<Part> parts{part(number_kind()), part(unique_kind()), part(ack_kind())};
+    if (host == 0) parts.push_back({kind_of("HOLDS", kInsertion, holds_the_first)});
+    return parts;
+  });
+  for (const char* const text : {"first", "second", "third"}) EXPECT_EQ(two.push(text), Errc::ok);
+  two.net.world.set_links({.loss = 1.0});
+  {
+    const Shepherd inside(two.net[0].monitor());
+    two.layer[0]->bag().set_send_bit(bit, held);
+  }
+  EXPECT_EQ(held->outcome(), Errc::ok);
+  held = {};
+  two.net.world.set_links({});
+  two.net.world.run_for(1s);
+  EXPECT_EQ(two.sink[1]->received, (std::vector<std::string>{"second", "third", "first"}));
+}
+
 /// A message counts by the size of its buffers, and each host has a share of the memory.
 TEST(CompositeSuite, ack_refuses_what_would_take_more_memory_than_a_host_s_share) {
   const std::string large(1'400, 'x');
