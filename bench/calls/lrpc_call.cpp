@@ -54,14 +54,9 @@ class LrpcCall final : public RoundTrips<LrpcCall<Procedure>> {
 }  // namespace
 
 std::string_view name(LrpcTest test) noexcept {
-  switch (test) {
-    case LrpcTest::null: return "Null";
-    case LrpcTest::add: return "Add";
-    case LrpcTest::big_in: return "BigIn";
-    case LrpcTest::big_in_uninterpreted: return "BigIn-unint";
-    case LrpcTest::big_in_out: return "BigInOut";
-  }
-  return "?";
+  static constexpr std::array kNames{"Null", "Add", "BigIn", "BigIn-unint", "BigInOut"};
+  static_assert(kNames.size() == std::size(kLrpcTests));
+  return kNames[static_cast<std::size_t>(test)];
 }
 
 std::span<const shim::Gate> lrpc_gates() noexcept {

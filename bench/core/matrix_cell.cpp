@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <iterator>
+
 namespace lrpc::bench {
 namespace {
 
@@ -17,24 +20,15 @@ bool in_quick_run(const Cell& cell) noexcept {
 }  // namespace
 
 std::string_view name(Load load) noexcept {
-  switch (load) {
-    case Load::idle: return "idle";
-    case Load::one_hog: return "one-hog";
-    case Load::hog_everywhere: return "every-core";
-    case Load::hog_in_other_group: return "other-group";
-    case Load::unequal_weights: return "weights";
-    case Load::fifo_caller: return "fifo";
-  }
-  return "?";
+  static constexpr std::array kNames{"idle", "one-hog", "every-core", "other-group", "weights", "fifo"};
+  static_assert(kNames.size() == std::size(kLoads));
+  return kNames[static_cast<std::size_t>(load)];
 }
 
 std::string_view name(Pace pace) noexcept {
-  switch (pace) {
-    case Pace::back_to_back: return "back-to-back";
-    case Pace::apart_20us: return "20us";
-    case Pace::apart_1ms: return "1ms";
-  }
-  return "?";
+  static constexpr std::array kNames{"back-to-back", "20us", "1ms"};
+  static_assert(kNames.size() == std::size(kPaces));
+  return kNames[static_cast<std::size_t>(pace)];
 }
 
 std::string name(const Cell& cell) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -34,12 +35,9 @@ int fitness(int first, int other) {
 }  // namespace
 
 std::string_view name(Placement placement) noexcept {
-  switch (placement) {
-    case Placement::one_core: return "one-core";
-    case Placement::two_cores: return "two-cores";
-    case Placement::unpinned: return "unpinned";
-  }
-  return "?";
+  static constexpr std::array kNames{"one-core", "two-cores", "unpinned"};
+  static_assert(kNames.size() == std::size(kPlacements));
+  return kNames[static_cast<std::size_t>(placement)];
 }
 
 Result<Cores> Cores::find() {

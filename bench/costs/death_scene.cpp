@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <thread>
@@ -249,26 +250,14 @@ Result<Heard> end(Scene& scene, const Act& act, pid_t pid) {
 }  // namespace
 
 std::string_view name(Hears hears) noexcept {
-  switch (hears) {
-    case Hears::poll: return "poll of a pidfd";
-    case Hears::call: return "caller in a call";
-    case Hears::started_call: return "started call";
-    case Hears::next_call: return "next call";
-    case Hears::last_binding: return "last of 256 bindings";
-    case Hears::unbound: return "server, client idle";
-    case Hears::unbound_calls: return "server, client calls";
-  }
-  return "?";
+  static constexpr std::array kNames{"poll of a pidfd",      "caller in a call",    "started call",        "next call",
+                                     "last of 256 bindings", "server, client idle", "server, client calls"};
+  return kNames[static_cast<std::size_t>(hears)];
 }
 
 std::string_view name(Way way) noexcept {
-  switch (way) {
-    case Way::kill: return "SIGKILL";
-    case Way::exit: return "exit";
-    case Way::crash: return "SIGSEGV";
-    case Way::kill_held: return "sockets held";
-  }
-  return "?";
+  static constexpr std::array kNames{"SIGKILL", "exit", "SIGSEGV", "sockets held"};
+  return kNames[static_cast<std::size_t>(way)];
 }
 
 Result<Heard> stage_death(const std::string& nameserver, const Seats& seats, const Act& act) {

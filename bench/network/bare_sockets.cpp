@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -25,13 +26,8 @@ constexpr std::byte kStop{2};
 }  // namespace
 
 std::string_view name_of(SocketKind kind) noexcept {
-  switch (kind) {
-    case SocketKind::packet: return "AF_PACKET";
-    case SocketKind::raw_ip: return "raw IP";
-    case SocketKind::udp: return "kernel UDP";
-    case SocketKind::tcp: return "kernel TCP";
-  }
-  return "?";
+  static constexpr std::array kNames{"AF_PACKET", "raw IP", "kernel UDP", "kernel TCP"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 Result<BareSocket> BareSocket::open(SocketKind kind, const char* interface, netrpc::HostAddress local,
