@@ -33,9 +33,6 @@ Message one_byte(Host& host) { return Message::make(host.pool(), 1); }
 class User final : public Protocol {
  public:
   User(Host& host, bool acknowledges) : Protocol(host, "user"), acknowledges_(acknowledges) {}
-  Errc open_done(netrpc::Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override {
-    return Errc::ok;
-  }
   void demux(netrpc::Session& lower, Message message) noexcept override {
     ++received;
     message.clear();

@@ -32,9 +32,6 @@ constexpr std::array<Carrier, 3> kCarriers{
 class Listener final : public Protocol {
  public:
   explicit Listener(Host& host) : Protocol(host, "listener") {}
-  Errc open_done(netrpc::Session& /*lower*/, const ParticipantSet& /*participants*/) noexcept override {
-    return Errc::ok;
-  }
   void demux(netrpc::Session& /*lower*/, Message /*message*/) noexcept override { ++received; }
   Errc control(control::Request& request) noexcept override {
     if (control::answered(request, control::AdvertisedMaximum{16384})) return Errc::ok;
