@@ -28,11 +28,8 @@ double Alternated::difference(std::size_t subject, std::size_t base) const {
 }
 
 Figures Alternated::figures(std::size_t subject, std::optional<std::size_t> base) const {
-  Figures figures = Figures::exactly(median_of(subject), blocks[subject].size());
-  if (!base) return figures;
-  figures.floor = median_of(*base);
-  figures.ratio = ratio(subject, *base);
-  return figures;
+  if (!base) return Figures::exactly(median_of(subject), blocks[subject].size());
+  return Figures::exactly(median_of(subject), blocks[subject].size(), median_of(*base), ratio(subject, *base));
 }
 
 Alternated pooled(const Alternated& measured, std::size_t rows) {

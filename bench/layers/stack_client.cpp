@@ -29,10 +29,8 @@ void StackUser::call_demux(netrpc::Session& lower, Message request) noexcept {
 }
 
 Errc StackUser::control(control::Request& request) noexcept {
-  if (auto* const largest = std::get_if<control::AdvertisedMaximum>(&request)) {
-    largest->size = 1400;  // as in Sprite RPC: a layer fragments longer messages itself
-    return Errc::ok;
-  }
+  // As in Sprite RPC: a layer fragments longer messages itself.
+  if (control::answered(request, control::AdvertisedMaximum{1400})) return Errc::ok;
   return Protocol::control(request);
 }
 

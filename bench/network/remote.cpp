@@ -111,14 +111,11 @@ Status measure_path(Session& session, const Table& table, const Path& path, Plac
                  !judged             ? ""
                  : one.ratio <= kBar ? "met"
                                      : "missed"});
-    Row row{.bench = "remote",
-            .gate = "adaptive",
-            .placement = name(placement),
-            .test = fmt::format("{} ({})", kTestNames[test], path.name)};
-    row.figures = Figures::exactly(one.remote, one.blocks);
-    row.figures.floor = one.floor;
-    row.figures.ratio = one.ratio;
-    session.emit_json(row);
+    session.emit_json({.bench = "remote",
+                       .gate = "adaptive",
+                       .placement = name(placement),
+                       .test = fmt::format("{} ({})", kTestNames[test], path.name),
+                       .figures = Figures::exactly(one.remote, one.blocks, one.floor, one.ratio)});
   }
   return {};
 }

@@ -143,14 +143,12 @@ Status measure(Session& session, Placement placement) {
     const std::string called = row == 0 ? "one host" : kAccepts[(row - 1) / kSizes.size()];
     const std::string members = row == 0 ? "" : fmt::format("{}", kSizes[(row - 1) % kSizes.size()]);
     table.print({std::string(name(placement)), called, members, number(figures.median / 1000), ratio(figures.ratio)});
-    Row json{.bench = "remote-group",
-             .gate = "adaptive",
-             .placement = name(placement),
-             .test = row == 0 ? called : fmt::format("{} {}", called, members)};
-    json.figures = Figures::exactly(figures.median, figures.blocks);
-    json.figures.floor = (*outcome)->rows[0].median;
-    json.figures.ratio = figures.ratio;
-    session.emit_json(json);
+    session.emit_json(
+        {.bench = "remote-group",
+         .gate = "adaptive",
+         .placement = name(placement),
+         .test = row == 0 ? called : fmt::format("{} {}", called, members),
+         .figures = Figures::exactly(figures.median, figures.blocks, (*outcome)->rows[0].median, figures.ratio)});
   }
   fmt::print("\n");
   return {};

@@ -199,15 +199,13 @@ void emit(Session& session, const Table& table, const Curve& curve, std::size_t 
        printed == nullptr ? "-" : fmt::format("{:g}", printed->calls_per_second),
        printed == nullptr ? "-" : ratio(printed->calls_per_second / (one.calls_per_second * printed->processors)),
        judged && *point.ratio < kScalingBar ? "MISSED" : ""});
-  Row row{.bench = "figure2",
-          .gate = "adaptive",
-          .placement = curve.placement,
-          .test = fmt::format("{}, {} clients", curve.name, clients),
-          .unit = "calls/s",
-          .figures = Figures::exactly(point.rate, 0)};
-  row.figures.floor = point.floor_rate;
-  row.figures.ratio = clients > 1 ? point.ratio : std::nullopt;
-  session.emit_json(row);
+  session.emit_json(
+      {.bench = "figure2",
+       .gate = "adaptive",
+       .placement = curve.placement,
+       .test = fmt::format("{}, {} clients", curve.name, clients),
+       .unit = "calls/s",
+       .figures = Figures::exactly(point.rate, 0, point.floor_rate, clients > 1 ? point.ratio : std::nullopt)});
 }
 
 }  // namespace

@@ -30,7 +30,10 @@ struct Figures {
   double mean = std::numeric_limits<double>::quiet_NaN();
 
   /// For a quantity that is counted, not sampled.
-  static Figures exactly(double value, std::uint64_t of_calls) { return {value, value, value, value, of_calls}; }
+  static Figures exactly(double value, std::uint64_t of_calls, std::optional<double> floor = {},
+                         std::optional<double> ratio = {}) {
+    return {value, value, value, value, of_calls, floor, ratio};
+  }
 };
 
 struct Row {
