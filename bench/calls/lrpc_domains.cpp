@@ -9,7 +9,6 @@
 #include "async.server.h"
 #include "core/store.h"
 #include "core/turns.h"
-#include "lrpc/nameserver.h"
 #include "lrpc/server.h"
 #include "procedures.h"
 

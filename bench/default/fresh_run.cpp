@@ -9,7 +9,6 @@
 #include "company.h"
 #include "core/child.h"
 #include "core/interrupt.h"
-#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "run_domains.h"
 
 namespace lrpc::bench {

@@ -4,7 +4,6 @@
 
 #include "components.h"
 #include "core/store.h"
-#include "lrpc/netrpc/all_kinds.h"
 #include "lrpc/netrpc/event_manager.h"
 #include "lrpc/netrpc/map.h"
 #include "lrpc/netrpc/message.h"

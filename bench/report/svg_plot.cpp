@@ -8,7 +8,6 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 
 namespace lrpc::bench {
 namespace {

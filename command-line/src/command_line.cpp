@@ -7,9 +7,7 @@
 #include <iostream>
 #include <map>
 #include <sstream>
-#include <string>
 #include <system_error>
-#include <utility>
 
 namespace lrpc::command_line {
 

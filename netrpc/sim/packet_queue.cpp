@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <new>
-#include <utility>
 
 namespace lrpc::netrpc {
 

@@ -1,7 +1,5 @@
 #include "lrpc/netrpc/blocking_call.h"
 
-#include <utility>
-
 namespace lrpc::netrpc {
 
 Errc call_and_wait_inside(Session& session, Message request, Message& reply, Duration timeout) {

@@ -1,7 +1,6 @@
 #include "transparent_layer.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "attempt.h"
 

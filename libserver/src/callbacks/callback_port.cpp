@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "lrpc/detail/shim/binder/bell.h"
-#include "lrpc/detail/shim/binder/binder_protocol.h"
 #include "lrpc/detail/shim/call/limits.h"
 
 namespace lrpc::server {

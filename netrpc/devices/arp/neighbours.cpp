@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "netrpc/devices/arp/rtnetlink.h"
-#include "netrpc/devices/device/interface.h"
 #include "netrpc/devices/device/internet_address.h"
 #include "netrpc/src/attempt.h"
 

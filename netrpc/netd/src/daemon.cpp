@@ -5,7 +5,6 @@
 #include <linux/capability.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "daemon_sandbox.h"

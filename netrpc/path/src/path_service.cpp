@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <new>
-#include <string>
 #include <thread>
-#include <utility>
 
 #include "group_members.h"
 #include "lrpc/detail/server/run.h"

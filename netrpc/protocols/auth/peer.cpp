@@ -1,8 +1,6 @@
 // Sending, receiving, and which associations are kept; handshake.cpp has the packets that make them.
 #include "netrpc/protocols/auth/peer.h"
 
-#include <algorithm>
-
 #include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 

@@ -1,6 +1,5 @@
 #include "netrpc/protocols/psync/conversation.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "netrpc/protocols/select/select.h"
 #include "netrpc/src/header_room.h"
 
 namespace lrpc::netrpc {

@@ -1,7 +1,5 @@
 #include "netrpc/protocols/user/user.h"
 
-#include <utility>
-
 #include "header_room.h"
 #include "transparent_layer.h"
 

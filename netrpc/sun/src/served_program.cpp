@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <new>
 #include <thread>
-#include <utility>
 
 #include "lrpc/detail/shim/call/call_word.h"
 #include "lrpc/stubgen/layout/compile.h"

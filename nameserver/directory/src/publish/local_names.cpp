@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "lrpc/detail/shim/binder/ask_nameserver.h"
 #include "publish/chosen_names.h"

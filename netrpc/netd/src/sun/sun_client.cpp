@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <utility>
 
 #include "lrpc/detail/server/run.h"
 #include "lrpc/detail/shim/binder/told_text.h"

@@ -1,6 +1,5 @@
 #include "sun/sun_programs.h"
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 

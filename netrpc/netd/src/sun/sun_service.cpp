@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "lrpc/detail/shim/system/of_this_thread.h"
 #include "principal.h"
