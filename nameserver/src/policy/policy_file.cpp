@@ -15,12 +15,7 @@ using Who = FilePolicy::Who;
 const char* verb(Action action) noexcept { return action == Action::export_name ? "export" : "import"; }
 
 const char* describe_who(Who who) noexcept {
-  switch (who) {
-    case Who::anyone: return "everybody";
-    case Who::own_user: return "root and lrpcd's own user";
-    case Who::nobody: return "nobody";
-  }
-  return "nobody";
+  return who == Who::anyone ? "everybody" : who == Who::own_user ? "root and lrpcd's own user" : "nobody";
 }
 
 std::string words_of(std::uint64_t limit) { return limit == kNoLimit ? shim::kNoLimitWord : std::to_string(limit); }

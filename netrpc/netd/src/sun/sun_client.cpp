@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <initializer_list>
 
 #include "lrpc/detail/server/run.h"
 #include "lrpc/detail/shim/binder/told_text.h"
@@ -30,34 +31,25 @@ constexpr std::size_t kPartOfBuffers = 8;
 
 // ---- what a client that knows nothing of Sun RPC is told of a failed call ----
 
+bool is_one_of(Errc code, std::initializer_list<Errc> codes) noexcept {
+  return std::ranges::find(codes, code) != codes.end();
+}
+
 /// The error of an import whose question to the program had this outcome.
 Errc import_error(Errc outcome) noexcept {
-  switch (outcome) {
-    case Errc::name_unknown:
-    case Errc::version_mismatch:
-    case Errc::not_permitted:
-    case Errc::not_supported:
-    case Errc::message_too_long:
-    case Errc::limit_reached: return outcome;
-    default: return Errc::remote_unavailable;
-  }
+  const bool tells = is_one_of(outcome, {Errc::name_unknown, Errc::version_mismatch, Errc::not_permitted,
+                                         Errc::not_supported, Errc::message_too_long, Errc::limit_reached});
+  return tells ? outcome : Errc::remote_unavailable;
 }
 
 /// The error of a call with this outcome of Transaction::completed() or SunClient::call(): one that a procedure may
 /// return about its own call.
 Errc call_error(Errc outcome) noexcept {
-  switch (outcome) {
-    case Errc::call_aborted:
-    case Errc::call_lost:
-    case Errc::bad_procedure:
-    case Errc::argument_out_of_range:
-    case Errc::not_permitted:
-    case Errc::not_supported:
-    case Errc::message_too_long:
-    case Errc::limit_reached: return outcome;
-    case Errc::call_cancelled: return Errc::call_aborted;
-    default: return Errc::call_failed;  // an earlier copy of the request may have been executed
-  }
+  if (outcome == Errc::call_cancelled) return Errc::call_aborted;
+  const bool tells =
+      is_one_of(outcome, {Errc::call_aborted, Errc::call_lost, Errc::bad_procedure, Errc::argument_out_of_range,
+                          Errc::not_permitted, Errc::not_supported, Errc::message_too_long, Errc::limit_reached});
+  return tells ? outcome : Errc::call_failed;  // an earlier copy of the request may have been executed
 }
 
 /// One line for a person. `version`: of the program, as it was called; `reply`: what came with a version_mismatch,
@@ -88,14 +80,8 @@ std::string why_failed(Errc outcome, std::uint32_t version, std::span<const std:
 
 /// Whether the program may have another port by now.
 bool may_have_moved(Errc outcome) noexcept {
-  switch (outcome) {
-    case Errc::call_failed:
-    case Errc::call_aborted:
-    case Errc::call_cancelled:
-    case Errc::name_unknown:
-    case Errc::version_mismatch: return true;
-    default: return false;
-  }
+  return is_one_of(outcome, {Errc::call_failed, Errc::call_aborted, Errc::call_cancelled, Errc::name_unknown,
+                             Errc::version_mismatch});
 }
 
 }  // namespace
