@@ -56,15 +56,9 @@ enum class Gate : std::uint8_t { adaptive = 0, exchange = 1, handoff = 2, trap =
 
 /// The gate's name in options, tables and tests; "?" if it is no gate.
 [[nodiscard]] constexpr std::string_view name_of(Gate gate) noexcept {
-  switch (gate) {
-    case Gate::adaptive: return "adaptive";
-    case Gate::exchange: return "exchange";
-    case Gate::handoff: return "handoff";
-    case Gate::trap: return "trap";
-    case Gate::none: return "none";
-    case Gate::sleep: return "sleep";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 6> kNames{"adaptive", "exchange", "handoff", "trap", "none", "sleep"};
+  const auto number = static_cast<std::size_t>(gate);
+  return number < kNames.size() ? kNames[number] : "?";
 }
 
 /// A process's identity, as the kernel reports it: its effective user and group. In the nameserver's messages `pid` is
