@@ -21,8 +21,6 @@
 namespace lrpc::bench {
 namespace {
 
-using std::chrono::nanoseconds;
-
 constexpr unsigned kMostStarted = 8;
 
 /// Null computes; Add is quick.
