@@ -275,7 +275,7 @@ TEST_F(ProcessNamespaces, a_server_gives_no_number_to_a_client_that_lrpcd_sees_a
   ::kill(server.pid(), SIGKILL);
 }
 
-/// There lrpcd sees neither side, which both see it.
+/// lrpcd sees neither side there; both see lrpcd.
 TEST_F(ProcessNamespaces, above_that_of_lrpcd_let_a_server_call_back) {
   constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD
   int pidfd = -1;

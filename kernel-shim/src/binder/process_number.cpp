@@ -79,7 +79,7 @@ Result<pid_t> number_here(int pidfd) {
 
 Result<pid_t> number_of_introduced(int nameserver, pid_t told, int pidfd) {
   const auto who = peer_credentials(nameserver);
-  // The nameserver does not see process 0, which this one may see: as where the nameserver's namespace is below both.
+  // 0: the nameserver does not see the process. This process may, if the nameserver's namespace is below both.
   if (who && who->pid > 0 && told > 0) return told;
   return number_here(pidfd);
 }

@@ -364,11 +364,11 @@ struct NextSender {
   int lacks = 0;        ///< errno, if there was no descriptor or no memory for the pidfd.
 };
 NextSender next_sender(int socket);
-/// The number here of a process that the nameserver has introduced as number `told`, with its pidfd. `told` means
-/// nothing here if it is 0, or if the nameserver at the other end of the socket is outside of this PID namespace: then
-/// by the kernel's word, from the pidfd, or 0 if the process has no number here or /proc does not tell it. A wrong
-/// number if the nameserver sees the process, and is in a namespace below this one. Errors: system_error (no descriptor
-/// or memory to ask with: two descriptors at a time).
+/// The number here of a process that the nameserver has introduced as number `told`, with its pidfd. `told` counts if
+/// it is not 0 and the nameserver at the other end of the socket is seen in this PID namespace. Otherwise the kernel
+/// tells, by the pidfd; 0 if the process has no number here, or /proc does not tell it. The number is wrong if the
+/// nameserver is in a namespace below this one, and sees the process. Errors: system_error (no descriptor or memory to
+/// ask with: two descriptors at a time).
 Result<pid_t> number_of_introduced(int nameserver, pid_t told, int pidfd);
 /// Whether there is something to read, or the other end has been closed. Never blocks.
 [[nodiscard]] bool readable(int fd) noexcept;
