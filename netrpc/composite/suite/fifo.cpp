@@ -59,7 +59,8 @@ class Fifo final : public MicroProtocol {
     if (order == nullptr) return parts_.bag().erase(item, Errc::limit_reached);
     // If a flow begins with a high number, this host has forgotten it: nothing before that number will come any more.
     const std::uint64_t said = first_ != nullptr ? (*first_)(*item) : 0;
-    if (order->next == 0) order->next = number > hold_ ? number : std::clamp(said, std::uint64_t{1}, number);
+    const std::uint64_t from = std::clamp(said, std::uint64_t{1}, number);
+    if (order->next == 0) order->next = number > hold_ && (said == 0 || number - from >= hold_) ? number : from;
     const auto at = std::ranges::lower_bound(order->held, number, {}, &Held::number);
     if (number < order->next || (at != order->held.end() && at->number == number)) return parts_.bag().erase(item);
     // The one for which others wait is not held itself: it goes at once, and makes room.

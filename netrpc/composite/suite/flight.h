@@ -15,20 +15,21 @@ class Flight {
   /// Whether `number` may be sent, where at most `window` numbers lie between the first under way and the last.
   /// Messages may leave in another order than that of their numbers.
   [[nodiscard]] bool room(std::uint64_t number, std::uint64_t window) const noexcept {
-    return !busy() || std::max(next_, number + 1) - std::min(lowest_, number) <= window;
+    return busy() ? std::max(next_, number + 1) - std::min(lowest_, number) <= window : number + window >= next_;
   }
   void sent(std::uint64_t number) noexcept {
-    first_ = std::min(busy() ? first_ : next_, number);
+    first_ = std::min(first_, number);
     lowest_ = busy() ? std::min(lowest_, number) : number;
     next_ = std::max(next_, number + 1);
   }
   /// As far as is known, no number before this one is sent any more. It may be lower than all that are under way.
-  [[nodiscard]] std::uint64_t first() const noexcept { return busy() ? first_ : next_; }
+  [[nodiscard]] std::uint64_t first() const noexcept { return first_; }
   /// To be called when some are no longer under way. Asks is_under_way(number) for each from the lowest, until one is.
   template <class IsUnderWay>
   void settle(IsUnderWay is_under_way) noexcept {
+    const bool all_left = first_ == lowest_;  // otherwise a lower number may not have left yet
     while (busy() && !is_under_way(lowest_)) ++lowest_;
-    first_ = lowest_;
+    if (all_left) first_ = lowest_;
   }
   /// The peer has acknowledged something: it is no forged address.
   bool answered = false;

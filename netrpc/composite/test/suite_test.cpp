@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lrpc/netrpc/all_kinds.h"
+#include "netrpc/composite/suite/flight.h"
 #include "netrpc/composite/suite/window.h"
 #include "netrpc/composite/test/two.h"
 #include "netrpc/graph/options.h"
@@ -293,6 +294,24 @@ TEST(CompositeSuite, a_window_knows_its_numbers_as_a_set_does) {
   EXPECT_FALSE(window.add(0));
   EXPECT_TRUE(window.add(~std::uint64_t{0}));
   EXPECT_FALSE(window.add(~std::uint64_t{0}));
+}
+
+TEST(CompositeSuite, a_flight_knows_which_numbers_may_still_leave) {
+  constexpr std::uint64_t kWindow = 128;
+  const auto nothing_is_under_way = [](std::uint64_t) { return false; };
+  Flight flight;
+  flight.sent(2);
+  flight.settle(nothing_is_under_way);
+  EXPECT_EQ(flight.first(), 1U) << "1 has not left";
+  EXPECT_TRUE(flight.room(1, kWindow));
+  flight.sent(1);
+  flight.settle(nothing_is_under_way);
+  EXPECT_EQ(flight.first(), 3U);
+  flight.sent(1000);
+  EXPECT_FALSE(flight.room(1000 - kWindow, kWindow)) << "too far behind what is under way";
+  EXPECT_TRUE(flight.room(1001 - kWindow, kWindow));
+  flight.settle(nothing_is_under_way);
+  EXPECT_FALSE(flight.room(3, kWindow)) << "its receiver would take it for one that has come";
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ Result<SessionRef> Monolithic::open(Protocol& high, const ParticipantSet& partic
     const Participant remote{.host = host, .ethernet = participants.remote.ethernet};
     Result<SessionRef> lower = lower_.open(*this, {kBelow.protocol, {}, remote});
     if (!lower) return lower.error();
+    start_sweeping();  // first: it may throw
     peer = &peers_.bind({this->host().hash_seed(), host}, std::make_unique<ClientPeer>(*this, host, std::move(*lower)));
-    start_sweeping();
   }
   SessionRef session(new ClientSession(*this, high, participants, **peer));
   sessions_.bind(key, static_cast<ClientSession*>(session.get()));

@@ -50,9 +50,9 @@ Result<SessionRef> PairedProtocol::open(Protocol& high, const ParticipantSet& pa
     if (known == nullptr) {
       whole.remote.channel = key.channel;
       auto of_host = of(peer_host(**lower, whole));
+      keep_sweeping();  // first: it may throw
       auto& end =
           clients_.bind(key, std::make_unique<ClientEnd>(*this, high, whole, std::move(*lower), std::move(of_host)));
-      keep_sweeping();
       return SessionRef(end.get());
     }
     // Its user has released it, and its last call has ended.

@@ -3,6 +3,7 @@
 
 #include "lrpc/detail/shim/most_of_one.h"
 #include "lrpc/netrpc/session_cache.h"
+#include "netrpc/src/attempt.h"
 #include "netrpc/src/dropped.h"
 
 namespace lrpc::netrpc {
@@ -105,14 +106,17 @@ void RequestReplyProtocol::serve(Session& lower, std::uint32_t xid, Message&& re
   std::size_t* count = of_hosts_.resolve(of);
   const std::size_t has = count != nullptr ? *count : 0;
   const bool room = has < options_.calls_per_host && shim::one_may_take(1, has, requests_.in_use(), options_.calls);
-  ServerEnd* const end =
-      !room || host().short_of_memory() ? nullptr : requests_.make(*this, *server_, participants, lower, xid, of);
+  if (room && count == nullptr) attempt([&] { count = &of_hosts_.bind(of, 0); });
+  ServerEnd* const end = !room || count == nullptr || host().short_of_memory()
+                             ? nullptr
+                             : requests_.make(*this, *server_, participants, lower, xid, of);
   if (end == nullptr) {
+    if (count != nullptr && *count == 0) of_hosts_.unbind(of);
     request.clear();
     no_reply(lower, xid, Errc::limit_reached);
     return dropped(counted.refused);
   }
-  ++(count != nullptr ? *count : of_hosts_.bind(of, 0));
+  ++*count;
   ++counted.received;
   const SessionRef keep(end);
   server_->call_demux(*end, std::move(request));

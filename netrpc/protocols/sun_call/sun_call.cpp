@@ -150,7 +150,8 @@ class SunCall final : public TransparentProtocol {
   }
   [[nodiscard]] Errc pass_control(TransparentSession& session, control::Request& request) noexcept override {
     if (auto* const refuse = std::get_if<control::Refuse>(&request)) {
-      if (refuse->reason != Errc::not_permitted) return Errc::not_supported;
+      // For other reasons Sun RPC has no denial: the layer below says that the call has failed.
+      if (refuse->reason != Errc::not_permitted) return TransparentProtocol::pass_control(session, request);
       ++counted.refused;
       const auto unspecified = static_cast<std::uint32_t>(AuthStat::failed);
       deny(session, RejectStat::auth_error, {refuse->detail != 0 ? refuse->detail : unspecified});

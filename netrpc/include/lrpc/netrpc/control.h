@@ -140,7 +140,8 @@ struct SharesKey {
 };
 /// To a server's session, once, in place of Session::reply(): refuses the request, and tells the client why. `detail`:
 /// defined by the protocol that carries the refusal. A protocol that cannot carry the reason says call_failed; PAIRED,
-/// and REQUEST_REPLY over a connection, say call_lost. Other sessions do not know this request.
+/// and REQUEST_REPLY over a connection, say call_lost. Over datagrams REQUEST_REPLY says nothing: the client sends the
+/// request again, and it may be served then. Other sessions do not know this request.
 struct Refuse {
   Errc reason = Errc::bad_procedure;
   std::uint32_t detail = 0;

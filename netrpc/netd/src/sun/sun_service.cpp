@@ -138,6 +138,7 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
       outcome = served.program.call(command.from, procedure, work->arguments, deadline, *work);
   } catch (const std::bad_alloc&) {
   }
+  bool is_short = false;
   {
     const Shepherd inside(host().monitor());
     Message reply;
@@ -147,10 +148,11 @@ void SunService::serve_in_worker(Served& served, Command command) noexcept {
     }
     outcome == Errc::ok ? command.session->reply(std::move(reply)) : refuse(*command.session, outcome);
     command = {};
+    is_short = host().short_of_memory();
   }
   if (work == nullptr) return;
   work->shed();
-  if (host().short_of_memory()) *work = {};  // idle threads keep no memory then
+  if (is_short) *work = {};  // idle threads keep no memory then
 }
 
 }  // namespace lrpc::netd
