@@ -7,8 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -36,20 +36,30 @@ inline std::size_t threads_in_close() {
 class BusyClosers {
  public:
   explicit BusyClosers(uid_t user = ::geteuid()) {
-    for (LingeringConnection& one : slow_) {
-      lrpc::UniqueFd last(::fcntl(one.get(), F_DUPFD_CLOEXEC, 0));
-      one.give_away();
-      lrpc::shim::close_aside(std::move(last), {.user = user});
-    }
-    EXPECT_TRUE(eventually(still));
+    constexpr unsigned kLooks = 20;
+    unsigned looks = 0;
+    EXPECT_TRUE(eventually([&] {
+      if (still()) return true;
+      // Those that were released need something else to close.
+      const bool more = slow_.size() < kMoreThanAreClosedAtOnce || ++looks % kLooks == 0;
+      if (more && slow_.size() < kMost) occupy_one(user);
+      return false;
+    }));
   }
   /// False: the threads were released. A signal, a stop or a freezer interrupts what close(2) waits for.
   [[nodiscard]] static bool still() { return threads_in_close() >= kClosedAtOnce; }
 
  private:
+  void occupy_one(uid_t user) {
+    LingeringConnection& one = slow_.emplace_back();
+    lrpc::UniqueFd last(::fcntl(one.get(), F_DUPFD_CLOEXEC, 0));
+    one.give_away();
+    lrpc::shim::close_aside(std::move(last), {.user = user});
+  }
   static constexpr std::size_t kClosedAtOnce = 4;  // aside.h: kMostAsideOfOne
   static constexpr std::size_t kMoreThanAreClosedAtOnce = kClosedAtOnce + 2;
-  std::array<LingeringConnection, kMoreThanAreClosedAtOnce> slow_;
+  static constexpr std::size_t kMost = 100;
+  std::deque<LingeringConnection> slow_;
 };
 
 /// How many descriptors of memfds of that name this process has.
