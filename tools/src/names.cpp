@@ -52,11 +52,7 @@ int list_names(const std::string& nameserver) {
 }
 
 int describe_name(const std::string& nameserver, const std::string& name) {
-  if (!shim::valid_name(name)) {
-    return complain({Errc::invalid_argument, "'" + name +
-                                                 "' is not a name: 1 to 255 printable ASCII characters without "
-                                                 "space, '@' or '/'"});
-  }
+  if (!shim::valid_name(name)) return complain(shim::not_a_name(name));
   auto socket = shim::connect_nameserver(nameserver);
   if (!socket) return complain(socket.error());
   const auto described = shim::ask_nameserver<shim::Described>(socket->get(), shim::DescribeRequest{name}, kAnswerTime);

@@ -196,4 +196,10 @@ bool valid_name(std::string_view name) noexcept {
   return !name.empty() && plausible_name(name) && name.find_first_of("@/") == std::string_view::npos;
 }
 
+Error not_a_name(std::string_view name, std::string_view where) {
+  return {Errc::invalid_argument, "'" + std::string(name) + "'" + std::string(where) + " is not a name: 1 to " +
+                                      std::to_string(kMaxNameLength) +
+                                      " printable ASCII characters without space, '@' or '/'"};
+}
+
 }  // namespace lrpc::shim

@@ -247,11 +247,7 @@ class NetworkedPath final : public RemotePath {
 };
 
 Status check(std::string_view name, std::string_view host, const Pdl& pdl, const ImportOptions& options) {
-  if (!shim::valid_name(name)) {
-    return Error{Errc::invalid_argument, "'" + std::string(name) +
-                                             "' in front of the '@' is not a name: 1 to 255 printable "
-                                             "ASCII characters without space, '@' or '/'"};
-  }
+  if (!shim::valid_name(name)) return shim::not_a_name(name, " in front of the '@'");
   if (host.size() > shim::kMaxNameLength)
     return Error{Errc::invalid_argument, "behind the '@' there is to be a host: an IPv4 address or a name of one"};
   if (options.gate == Gate::trap || options.gate == Gate::none || in_sealed_domain()) {

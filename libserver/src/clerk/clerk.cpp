@@ -102,10 +102,7 @@ Status Clerk::wait_until_left(const std::string& name) {
 }
 
 Result<ExportId> Clerk::export_interface(std::string name, std::shared_ptr<ServedInterface> interface) {
-  if (!shim::valid_name(name)) {
-    return Error{Errc::invalid_argument,
-                 "'" + name + "' is not a name: 1 to 255 printable ASCII characters without space, '@' or '/'"};
-  }
+  if (!shim::valid_name(name)) return shim::not_a_name(name);
   if (watcher_.on_watcher_thread())
     return Error{Errc::invalid_argument, "an export waits for the nameserver: not in a callback of the server"};
   if (Status left = wait_until_left(name); !left) return left.error();

@@ -24,6 +24,15 @@ struct Lives : Group {
     for (int times = 0; times < 2; ++times) push(puppet, Type::message, of(puppet.life, sequence));
   }
   [[nodiscard]] int received() { return members[0].talker->received; }
+  /// Says the last message that a life can have. All up to `gone` are gone, and those between are lost.
+  void say_the_last(std::uint32_t gone) {
+    introduce(puppet);
+    net.world.run_for(20ms);
+    tell_pushed(puppet, kLast);
+    push(puppet, Type::gone, of(puppet.life, 0), {of(puppet.life, gone)});
+    say(kLast);
+  }
+  static constexpr std::uint32_t kLast = ~std::uint32_t{0};
 
   const std::size_t last;
   Puppet& puppet = Group::puppet(last);
@@ -79,13 +88,9 @@ TEST(PsyncLives, a_life_whose_numbers_are_used_up_ends_when_the_conversation_is_
 
 /// The two messages before the last one that a life can have are lost.
 TEST(PsyncLives, what_is_missing_before_the_last_number_of_a_life_is_asked_for) {
-  constexpr std::uint32_t kLast = ~std::uint32_t{0};
+  constexpr std::uint32_t kLast = Lives::kLast;
   Lives lives;
-  lives.introduce(lives.puppet);
-  lives.net.world.run_for(20ms);
-  lives.tell_pushed(lives.puppet, kLast);
-  lives.push(lives.puppet, Type::gone, lives.of(lives.puppet.life, 0), {lives.of(lives.puppet.life, kLast - 3)});
-  lives.say(kLast);
+  lives.say_the_last(kLast - 3);
   lives.net.world.run_for(100ms);
   const std::vector<Mark> lost{lives.of(lives.puppet.life, kLast - 2), lives.of(lives.puppet.life, kLast - 1)};
   EXPECT_EQ(lives.puppet.wanted, lost);
@@ -98,13 +103,8 @@ TEST(PsyncLives, what_is_missing_before_the_last_number_of_a_life_is_asked_for) 
 
 /// What is kept here follows the last message that a life can have, and that life ends.
 TEST(PsyncLives, a_life_may_end_with_its_last_number) {
-  constexpr std::uint32_t kLast = ~std::uint32_t{0};
   Lives lives;
-  lives.introduce(lives.puppet);
-  lives.net.world.run_for(20ms);
-  lives.tell_pushed(lives.puppet, kLast);
-  lives.push(lives.puppet, Type::gone, lives.of(lives.puppet.life, 0), {lives.of(lives.puppet.life, kLast - 1)});
-  lives.say(kLast);
+  lives.say_the_last(Lives::kLast - 1);
   ASSERT_EQ(lives.received(), 1);
   ASSERT_EQ(lives.push(0), Errc::ok);
   lives.net.world.run_for(100ms);

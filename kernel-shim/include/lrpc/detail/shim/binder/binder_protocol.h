@@ -310,6 +310,8 @@ Result<std::pair<UniqueFd, UniqueFd>> make_socket_pair();
 
 /// Whether `name` can be exported: 1 to kMaxNameLength printable ASCII characters without space, '@' or '/'.
 [[nodiscard]] bool valid_name(std::string_view name) noexcept;
+/// The error that says so of a name that cannot. `where`: where it stood, such as " in front of the '@'".
+[[nodiscard]] Error not_a_name(std::string_view name, std::string_view where = {});
 
 /// The interface's name and version: "Files 1.2".
 [[nodiscard]] std::string version_of(const InterfaceId& interface);
